@@ -247,7 +247,7 @@ def warm_search(folder: Path, asked: int, asked_of_openclaw: int) -> dict[str, f
             memory.search(question)
         ours = [milliseconds(lambda: memory.search(question)) for question in rest]  # noqa: B023 - called at once
         store = opened_store(memory)
-        chunks = store.chunks(range(1, store.describe().chunks + 1))
+        chunks = store.get_chunks(range(1, store.describe().chunks + 1))
     embedder = counting_embedder()
     db = speed_openclaw.build(folder / "documented.sqlite", chunks, embedder)
     speed_openclaw.search(db, embedder, asked_before[0])

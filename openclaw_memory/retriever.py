@@ -105,7 +105,7 @@ class Retriever:
             max_share=MAX_TRANSCRIPT_SHARE,
         )
         results = search(snapshot, request)
-        if not (results or results.filtered or state.store.files()):
+        if not (results or results.filtered or state.store.get_files()):
             reason = _join(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if state.meta is not None and not state.meta.complete else None
         unread = self._service.explain_unread(state.store, refresh=state.is_behind)

@@ -171,8 +171,8 @@ class Place:
     def vectors(self) -> int:
         """How many chunks have vectors."""
         with self.opened() as store:
-            chunks = [chunk.id for path in store.files() for chunk in store.file_chunks(path)]
-            return len(store.vectors(chunks))
+            chunks = [chunk.id for path in store.get_files() for chunk in store.get_file_chunks(path)]
+            return len(store.get_vectors(chunks))
 
     def found(self, word: str) -> int:
         with self.opened() as store:

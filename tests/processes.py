@@ -145,14 +145,16 @@ def content(index: Path, hook: ConnectionHook | None = None) -> dict[str, Any]:
     with closing(SqliteStore(index, hook=hook)) as store:
         assert store.verify() == ()
         names = {
-            found.id: (path, found.chunk.start_line) for path in store.files() for found in store.file_chunks(path)
+            found.id: (path, found.chunk.start_line)
+            for path in store.get_files()
+            for found in store.get_file_chunks(path)
         }
         hits = {names[hit.chunk_id]: hit.score for hit in store.search_text([EVERY_LINE], 100_000)}
         query = HashingEmbedder().embed_query(f"{EVERY_LINE} apple")
-        likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(names)).items()}
+        likeness = {at: float(vector @ query) for at, vector in store.get_vectors(sorted(names)).items()}
         return {
-            "files": {path: (file.hash, file.source, file.size) for path, file in store.files().items()},
-            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.files()},
+            "files": {path: (file.hash, file.source, file.size) for path, file in store.get_files().items()},
+            "chunks": {path: [found.chunk for found in store.get_file_chunks(path)] for path in store.get_files()},
             "hits": Scores(hits),
             "likeness": Scores({names[number]: score for number, score in likeness.items()}),
         }

@@ -40,16 +40,16 @@ class Shelf:
         assert where is None
         return self._hits("vector", k, source)
 
-    def vectors(self, ids):
+    def get_vectors(self, ids):
         return {at: np.array([self.known[at]], np.float32) for at in ids if at in self.known}
 
-    def chunks(self, ids):
+    def get_chunks(self, ids):
         return [self.there[at] for at in sorted(ids) if at in self.there]
 
-    def file_chunks(self, path):
+    def get_file_chunks(self, path):
         return [chunk for chunk in self.there.values() if chunk.path == path]
 
-    def files(self):
+    def get_files(self):
         return dict.fromkeys(chunk.path for chunk in self.there.values())
 
     def find_hits(self, request):

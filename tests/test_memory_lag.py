@@ -56,7 +56,7 @@ def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_
         assert index is not None
         with ThreadPoolExecutor(2) as threads, opened(notes, QUIET) as other:
             store = other._engine.service.store()
-            stored = store.meta()
+            stored = store.read_meta()
             assert stored is not None
             store._reset(stored)
             with SqliteStore(index).lock("sync"):
@@ -114,7 +114,7 @@ def after_snapshot(monkeypatch):
     @contextmanager
     def snapshot(store: SqliteStore) -> Iterator[Store]:
         with real(store) as frozen:
-            frozen.meta()  # the state that is read is that of now
+            frozen.read_meta()  # the state that is read is that of now
             while planned:
                 planned.pop()()  # type: ignore[operator]
             yield frozen

@@ -143,7 +143,7 @@ class Jobs:
         began = self.patience.clock()
         total = sum(len(job.keys) for job in self.state.jobs)
         while running := [job for job in self.state.jobs if self._check_state(job) is JobState.RUNNING]:
-            store.meta()  # so that closing the index ends the waiting
+            store.read_meta()  # so that closing the index ends the waiting
             waited = self.patience.clock() - began
             if waited >= self.patience.wait_seconds:
                 for job in running:

@@ -191,7 +191,7 @@ def decrypt_index(root: Path, index: str | os.PathLike[str], *, wait: float | No
     """
     hook = IndexKey(State(root), EncryptionConfig())
     with closing(SqliteStore(index, hook=hook)) as store, store.lock("sync", wait):
-        if sealed := [path for path in store.files() if path.endswith(".age")]:
+        if sealed := [path for path in store.get_files() if path.endswith(".age")]:
             store.remove_files(sealed)
             store.prune()  # their vectors, and what they have left in the bytes of the file
     return _replace_key(root, index, lambda _: None, wait, is_done=lambda key: key is None)
@@ -255,7 +255,7 @@ def _replace_key(
                 state.write(*(key.id if key else PLAIN for key in (hook.key, after)), is_rotating=is_rotating)
 
         with closing(SqliteStore(path, hook=hook)) as store:
-            store.meta()  # which finds out its key
+            store.read_meta()  # which finds out its key
             if is_done(hook.key):
                 after = hook.key
             else:

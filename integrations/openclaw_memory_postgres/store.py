@@ -207,7 +207,7 @@ class PostgresStore:
 
     # --- meta and builds -----------------------------------------------------------------------------------------
 
-    def meta(self) -> IndexMeta | None:
+    def read_meta(self) -> IndexMeta | None:
         if self._held is not None:
             return self._held_meta
         rows = self._ask(_META)
@@ -329,7 +329,7 @@ class PostgresStore:
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
-    def known_vectors(
+    def find_keys(
         self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
     ) -> set[str]:
         wanted = {stored(key): key for key in keys}
@@ -408,7 +408,7 @@ class PostgresStore:
     def find_hits(self, request: HitRequest) -> Hits:
         """Find chunks by keywords and vector, in one transaction; usually in one round trip."""
         with self.snapshot() as frozen:
-            meta = frozen.meta()
+            meta = frozen.read_meta()
             if searching.is_usual(request, meta.dims if meta else None):
                 found = frozen._try(lambda connection: searching.find_usual(partial(frozen._run, connection), request))
                 if found is not None:
@@ -536,7 +536,7 @@ class PostgresStore:
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         rows = self._ask(
             """SELECT c.id, v.vector FROM {s}.chunks AS c
             JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
@@ -550,14 +550,14 @@ class PostgresStore:
         )
         return {chunk_id: vector.to_numpy() for chunk_id, vector in rows}
 
-    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+    def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
         return searching.chunks_of(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
 
-    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         return searching.chunks_of(self._ask(searching.OF_FILES, paths=[stored(path)], identity=stored(identity or "")))
 
-    def files(
+    def get_files(
         self,
         paths: Iterable[str] | None = None,
         *,
@@ -589,7 +589,7 @@ class PostgresStore:
             self._files = (state, MappingProxyType(rows_of.file_records(rows)))
         return self._files[1]
 
-    def identities(self) -> Mapping[str, tuple[int, int]]:
+    def count_identities(self) -> Mapping[str, tuple[int, int]]:
         rows = self._ask(
             """SELECT c.identity, count(*), count(v.key) FROM {s}.chunks AS c
             LEFT JOIN {s}.vectors AS v ON v.tenant = c.tenant AND v.identity = c.identity AND v.key = c.vector_key
@@ -701,7 +701,7 @@ class _Build:
 
     def __init__(self, store: PostgresStore, live: PostgresStore) -> None:
         self.store, self._live = store, live
-        meta = store.meta()
+        meta = store.read_meta()
         self._name = meta.building if meta else None
 
     def publish(self) -> None:

@@ -121,4 +121,4 @@ class BuiltinBackend:
 
 def _select_embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
     service.check_open()
-    return embedders.select_for_search(service.store().meta())
+    return embedders.select_for_search(service.store().read_meta())

@@ -442,7 +442,7 @@ class Documents:
         self._vectors.take(vector_source)
 
         def search(store: Store) -> tuple[Results, bool, bool]:
-            counts = store.identities()
+            counts = store.count_identities()
             results = self._rank_by_own_vectors(store, counts, unit, k, identity, accepts, narrow, count)
             is_current = self._vectors.has_current(store, (document for document, _ in results))
             return results, self._vectors.can_restore(counts), is_current
@@ -474,14 +474,14 @@ class Documents:
         import numpy as np
 
         def get(store: Store) -> list[Vector | None]:
-            names = [] if identity is None else self._vectors.list_identities(store.identities(), identity)
-            ids = [[row.id for name in names for row in store.file_chunks(item.path, name)][:1] for item in items]
-            rows = dict(store.vectors([*chain(*ids)]))
+            names = [] if identity is None else self._vectors.list_identities(store.count_identities(), identity)
+            ids = [[row.id for name in names for row in store.get_file_chunks(item.path, name)][:1] for item in items]
+            rows = dict(store.get_vectors([*chain(*ids)]))
             if identity is None or _is_of(store, identity):
                 lacking = [at for at, own in enumerate(ids) if not rows.keys() & set(own)]
                 for at in lacking:
                     ids[at] = [stored.id for stored in list_chunks(store, items[at])]
-                rows |= store.vectors([*chain(*(ids[at] for at in lacking))])
+                rows |= store.get_vectors([*chain(*(ids[at] for at in lacking))])
             vectors = ([rows[row_id] for row_id in own if row_id in rows] for own in ids)
             return [to_unit(np.sum(own, axis=0)) if len(own) > 1 else next(iter(own), None) for own in vectors]
 
@@ -565,7 +565,7 @@ class Documents:
         """Return documents near to a question by its vector alone; none if the index has no such vectors."""
         try:
             embedder = self._embedder()
-            stored = self._read(lambda store: store.meta())
+            stored = self._read(lambda store: store.read_meta())
             if embedder is None or stored is None or stored.identity != embedder.identity:
                 return []
             return self.search_vector(embedder.embed_query(query), k, where=where)
@@ -673,10 +673,10 @@ class Documents:
             return (path for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER))
         store = self._service.store()
         if scope.ids is not None:
-            return iter(store.files(ids=[self._make_key(doc_id) for doc_id in scope.ids if doc_id.strip()]))
+            return iter(store.get_files(ids=[self._make_key(doc_id) for doc_id in scope.ids if doc_id.strip()]))
         if scope.parts_of is not None:
-            return (path for whole in scope.parts_of for path in store.files(part_of=whole))
-        return iter(store.files(id_prefix=self._make_key("")))
+            return (path for whole in scope.parts_of for path in store.get_files(part_of=whole))
+        return iter(store.get_files(id_prefix=self._make_key("")))
 
     def _find_paths(self, ids: Sequence[str]) -> dict[str, Sequence[str]]:
         """Return the files of the documents of the collection, by id; others may be among them."""
@@ -702,5 +702,5 @@ class Documents:
 
 def _is_of(store: Store, identity: str) -> bool:
     """Return whether the vectors of the chunks are of a model."""
-    meta = store.meta()
+    meta = store.read_meta()
     return meta is not None and meta.identity == identity

@@ -64,7 +64,7 @@ def is_citation(document: Document) -> bool:
 
 def list_chunks(store: Store, document: Document) -> list[StoredChunk]:
     """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
-    chunks = store.file_chunks(document.path)
+    chunks = store.get_file_chunks(document.path)
     if not is_citation(document):
         return chunks
     first, last = document.metadata["start_line"], document.metadata["end_line"]
@@ -104,7 +104,7 @@ def iterate_hits(
     while True:
         hits = search(count)
         fresh = [hit for hit in hits if hit.chunk_id not in yielded and hit.score >= min_score]
-        chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
+        chunks = {stored.id: stored for stored in store.get_chunks(hit.chunk_id for hit in fresh)}
         yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
         if len(hits) < count or hits[-1].score < min_score:
             return

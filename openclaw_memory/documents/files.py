@@ -128,7 +128,7 @@ class DocumentFiles:
         self._service.check_open()
         names = [self._files.find(path) for path in paths]
         files = self._workspace.list_notes_at(names)
-        difference = None if files is None else compare(files, self._service.store().files(names))
+        difference = None if files is None else compare(files, self._service.store().get_files(names))
         if difference is None or difference.to_read:
             self._service.record_write(None if difference is None else [file.path for file in difference.to_read])
             self._service.sync(wait=wait, only_written=True)

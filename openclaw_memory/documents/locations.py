@@ -48,7 +48,7 @@ class DocumentLocations:
         names = list(keys)
         _, files = self._followed
         if self.is_followed and (indexed := self._find_indexed(names, files)) is not None:
-            identities = (identity.rpartition("#") for identity in self._service.store().identities())
+            identities = (identity.rpartition("#") for identity in self._service.store().count_identities())
             models = {(model, int(dims)) for model, _, dims in identities}
             return Whereabouts(indexed, models, files, is_followed=True)
         paths = documents.find_paths(self._cache, names)
@@ -71,7 +71,7 @@ class DocumentLocations:
         if not self.is_followed:
             return None
         with suppress(StoreError):
-            paths = list(self._service.store().files(part_of=whole))
+            paths = list(self._service.store().get_files(part_of=whole))
             cached = (self._cache.try_load(path) for path in paths)
             if all(file and file.content and file.content.fields.get(PART_OF) == whole for file in cached):
                 return paths
@@ -101,10 +101,10 @@ class DocumentLocations:
         paths: dict[str, list[str]] = {}
         with suppress(StoreError):
             with self._service.store().snapshot() as store:
-                stored = store.meta()
+                stored = store.read_meta()
                 if stored is None or not stored.complete:
                     return None
-                for path, record in store.files(ids=keys).items():
+                for path, record in store.get_files(ids=keys).items():
                     paths.setdefault(str(record.doc_id), []).append(path)
             for key in keys:
                 own = documents.make_path(key)

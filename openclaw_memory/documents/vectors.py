@@ -122,7 +122,7 @@ class DocumentVectors:
     def count_missing(self) -> Mapping[str, int]:
         """Return how many documents cannot be found by the vectors they came with, by the reason."""
         self._service.check_open()
-        return self._count_missing(self._service.store().identities()) if self._service.has_index() else {}
+        return self._count_missing(self._service.store().count_identities()) if self._service.has_index() else {}
 
     def list_problems(self) -> list[str]:
         """Return `count_missing` as a line for each reason."""
@@ -135,7 +135,7 @@ class DocumentVectors:
             cached = self._cache.try_load(document.path)
             if cached is not None and cached.embedding is not None and document.model:
                 keys.setdefault(cached.embedding.identity, set()).add(cached.embedding.key)
-        return all(own == store.known_vectors(own, identity) for identity, own in keys.items())
+        return all(own == store.find_keys(own, identity) for identity, own in keys.items())
 
     def _iterate_files(self) -> Iterator[tuple[str, CachedDocument]]:
         """Yield the path and the content of each document that came with a vector."""
@@ -164,7 +164,7 @@ class DocumentVectors:
         self._reported = lines
 
     def _count(self) -> Counts:
-        counts: Counts = self._read(lambda store: store.identities())
+        counts: Counts = self._read(lambda store: store.count_identities())
         return counts
 
     def _find_model(self, counts: Counts) -> str | None:
@@ -244,7 +244,7 @@ class DocumentVectors:
                 documents.setdefault(embedding.identity, {})[embedding.key] = document
 
         def drop_stored(store: Store) -> dict[str, dict[str, Document]]:
-            stored = {identity: store.known_vectors(keys, identity) for identity, keys in documents.items()}
+            stored = {identity: store.find_keys(keys, identity) for identity, keys in documents.items()}
             return {
                 identity: {key: document for key, document in keyed.items() if key not in stored[identity]}
                 for identity, keyed in documents.items()
@@ -265,8 +265,8 @@ def find_identity(counts: Counts, model: str | None) -> str | None:
 
 def find_vector(store: Store, path: str, identity: str) -> Vector | None:
     """Return the vector that the document in a file came with, under this identity; None if it has none."""
-    ids = [stored.id for stored in store.file_chunks(path, identity)]
-    return next(iter(store.vectors(ids).values()), None) if ids else None
+    ids = [stored.id for stored in store.get_file_chunks(path, identity)]
+    return next(iter(store.get_vectors(ids).values()), None) if ids else None
 
 
 def make_vectors(source: VectorSource, documents: Sequence[Document]) -> Matrix:

@@ -77,7 +77,7 @@ def find_vectors(
         return set()
     with_token_codes = isinstance(get_inner(embedder), TokenEmbedder)
     options = {"with_token_codes": True} if with_token_codes else {}
-    stored = store.known_vectors(texts, identity, **options)
+    stored = store.find_keys(texts, identity, **options)
     missing = [key for key in texts if key not in stored]
     if cache is not None and (cached := cache.load(identity, missing, with_token_codes=with_token_codes)) is not None:
         restored, vectors, codes = cached

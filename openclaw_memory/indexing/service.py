@@ -173,7 +173,7 @@ class IndexService:
 
     def list_files(self) -> Mapping[str, FileRecord]:
         """Return the file records of the index."""
-        return self.store().files()
+        return self.store().get_files()
 
     def close(self) -> None:
         """Close the store, and end the background work. Calling it twice is allowed."""
@@ -225,7 +225,7 @@ class IndexService:
         notice = None if was_complete else self.make_searchable()
         is_behind = self.is_behind()  # before: by the time it is read, a sync may have ended that the snapshot lacks
         with self.priority.search(), self.store().snapshot() as store:
-            meta = store.meta()
+            meta = store.read_meta()
             self._is_complete = meta is not None and meta.complete
             is_partial = meta is None or (not meta.complete and self._sync_thread is not None)
             if not self._is_complete and (was_complete or (is_partial and self._builds_before_search)):
@@ -294,7 +294,7 @@ class IndexService:
 
     def make_searchable(self) -> str | None:
         """Sync if the index is missing, or its first build was cut short; return the reason if there was one before."""
-        stored = self.store().meta()
+        stored = self.store().read_meta()
         if stored is not None and stored.complete:
             self._had_index = True
             return None
@@ -306,7 +306,7 @@ class IndexService:
         try:
             return self.sync().rebuilt or reason
         except WorkspaceError:
-            if self.store().meta() is None:
+            if self.store().read_meta() is None:
                 raise  # a partial index is better than no answer: `stale` says how much that is worth
         return reason
 
@@ -391,7 +391,7 @@ class IndexService:
 
     def _gather_parts(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
         store = self.store()
-        embedder, trouble = self.embedders.select_for_sync(store.meta(), force=force)
+        embedder, trouble = self.embedders.select_for_sync(store.read_meta(), force=force)
         return SyncParts(
             self.workspace,
             store,
@@ -498,7 +498,7 @@ class IndexService:
 
     def _forget_suspects(self, store: Store) -> None:
         """Forget the stamps of suspects, so that this sync reads them and writes their rows again."""
-        records, suspects = store.files(), sorted(self._suspects)
+        records, suspects = store.get_files(), sorted(self._suspects)
         self._suspects = set()
         stale = [replace(records[path], hash="", size=UNREAD_SIZE) for path in suspects if path in records]
         store.replace_files([(record, None) for record in stale])
@@ -600,5 +600,5 @@ class IndexService:
     def count_missing_vectors(self, store: Store) -> Mapping[str, int]:
         """Return how many files lack vectors, by the reason; counted again as long as some do."""
         if self._missing is None or self._missing:
-            self._missing = count_missing_vectors(store.files())
+            self._missing = count_missing_vectors(store.get_files())
         return self._missing

@@ -145,7 +145,7 @@ class Staleness:
 
     def _compare(self) -> None:
         started, at = time.monotonic(), time.time()
-        records = self._store().files()
+        records = self._store().get_files()
         difference = compare_scan(self._workspace.scan(), records)
         changed = select_urgent(difference, records, self._config.sessions, self._workspace)
         with self._lock:

@@ -57,7 +57,7 @@ def read_status(
         StoreError: The index cannot be read.
     """
     workspace, embedders, config, store = service.workspace, service.embedders, service.config, service.store()
-    scan, info, stored, records = workspace.scan(), store.describe(), store.meta(), store.files()
+    scan, info, stored, records = workspace.scan(), store.describe(), store.read_meta(), store.get_files()
     lines, embedder, current = list(notices), None, None
     try:
         embedder = embedders.select_for_search(stored)

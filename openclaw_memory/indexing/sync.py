@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 from msgspec.structs import replace
 
-from openclaw_memory._log import warn
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.config.environment import should_mask_listed_secrets
 from openclaw_memory.embeddings.selection import get_inner, get_preparing, probe
@@ -110,10 +109,8 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
 
     A complete index is rebuilt in a copy; a first index is built in place, so that one that was cut short continues.
     """
-    scan, stored, records = parts.workspace.scan(), parts.store.meta(), parts.store.files()
+    scan, stored, records = parts.workspace.scan(), parts.store.read_meta(), parts.store.get_files()
     survey = Survey(scan, stored, records, compare_scan(scan, records))
-    if stored is None:
-        _warn_of_new_data_folder(parts, scan)
     plan = _make_plan(parts, survey, force=force)
     if stored is not None and stored.complete and plan.rebuilt is None:
         return _write(parts, parts.store, survey, plan)
@@ -133,7 +130,7 @@ def sync_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     None, if it takes a whole sync to decide about them, or about the index.
     """
     store, embedder, paths = parts.store, parts.embedder, list(paths)
-    stored = store.meta()
+    stored = store.read_meta()
     is_ready = parts.trouble is None and not _is_unheard(embedder) and get_preparing(embedder) is None
     if stored is None or not stored.complete or not is_ready:
         return None
@@ -141,7 +138,7 @@ def sync_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     files = parts.workspace.list_notes_at(paths)
     if files is None or explain_outdated(stored, plan.meta):
         return None
-    scan, records = Scan(tuple(files), ()), store.files(paths)
+    scan, records = Scan(tuple(files), ()), store.get_files(paths)
     return _write(parts, store, Survey(scan, stored, records, compare_scan(scan, records), paths), plan)
 
 
@@ -215,19 +212,6 @@ def _list_lasting_issues(
         for path, issue in issues.items()
         if path in lasting or survey.scan.is_unknown(path) or (survey.paths and path not in survey.paths)
     }
-
-
-def _warn_of_new_data_folder(parts: SyncParts, scan: Scan) -> None:
-    """Warn that all texts go to a service, for the data folder is new and the workspace is not."""
-    from openclaw_memory.embeddings.stream import find_service
-
-    cache, yesterday = parts.cache, time.time_ns() - 86_400_000_000_000
-    is_old = any(file.mtime_ns < yesterday for file in scan.files)
-    if cache is not None and is_old and find_service(parts.embedder) is not None and not cache.path.exists():
-        warn(
-            f"{cache.path.parent} is new and {parts.workspace.root} is not: all texts go to the embedding service. "
-            "If the home folder does not last, as in a container, set OPENCLAW_MEMORY_HOME to a folder on a volume"
-        )
 
 
 # --- planning --------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def _make_hit_request(
 
 def _read(store: Store, ids: Iterable[int], request: SearchRequest, *, token_codes: bool) -> dict[int, StoredChunk]:
     """Return those of these chunks that pass the filter of the search: one may be asked for as a neighbour."""
-    chunks = store.chunks(ids, token_codes=True) if token_codes else store.chunks(ids)
+    chunks = store.get_chunks(ids, token_codes=True) if token_codes else store.get_chunks(ids)
     if request.where:
         test = chunk_test(request.where)
         chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
@@ -180,7 +180,7 @@ def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest)
     hits = store.find_hits(wider)
     if request.passes is not None:
         ids = {at for own in hits.by_source for at in own.cosines.keys() | own.text.keys()}
-        excluded |= {stored.id for stored in store.chunks(ids - excluded) if not request.passes(stored.path)}
+        excluded |= {stored.id for stored in store.get_chunks(ids - excluded) if not request.passes(stored.path)}
     by_source = []
     for own in hits.by_source:
         text = _keep_best(own.text, excluded, hit_request.text_hits)
@@ -211,7 +211,7 @@ def _find_phrases(
     ids = [hit.chunk_id for hit in likely if hit.chunk_id not in excluded]
     chunks: dict[int, StoredChunk] = {}
     for first in range(0, len(ids), BATCH):
-        for stored in store.chunks(ids[first : first + BATCH], token_codes=token_codes):
+        for stored in store.get_chunks(ids[first : first + BATCH], token_codes=token_codes):
             passes = request.passes is None or request.passes(stored.path)
             if passes and has_phrases(stored.chunk.text, patterns):
                 chunks[stored.id] = stored
@@ -223,7 +223,7 @@ def _find_phrases(
         hits = store.search_text(hit_request.terms, EVERY, source=only.source, where=where)
         text = {hit.chunk_id: hit.score for hit in hits if hit.chunk_id in chunks}
     if vector is not None and chunks:
-        cosines = {at: float(own @ vector) for at, own in store.vectors(sorted(chunks)).items()}
+        cosines = {at: float(own @ vector) for at, own in store.get_vectors(sorted(chunks)).items()}
     by_source = []
     for source in SOURCES:
         if own := sorted(at for at, stored in chunks.items() if stored.source == source):

@@ -55,7 +55,7 @@ class CitationChecker:
             results: The results of a search.
         """
         # A large note, and a long line, bring several results.
-        records = cache(lambda: self._store().files())
+        records = cache(lambda: self._store().get_files())
         notes, talk = cache(self._read_note), cache(lambda *place: _join_words(self._workspace.render_lines(*place)))
         verified: list[SearchResult] = []
         lost: list[str] = []

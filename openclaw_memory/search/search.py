@@ -144,7 +144,7 @@ def _compare_task(task: Query, candidates: Candidates, index: Snapshot) -> tuple
     try:
         vector, _ = _embed(task, index.embedder if candidates.has_vectors else None)
         if vector is not None:
-            vectors = index.store.vectors(sorted(stored.id for stored in candidates.chunks))
+            vectors = index.store.get_vectors(sorted(stored.id for stored in candidates.chunks))
             return {at: min(1.0, max(0.0, float(own @ vector))) for at, own in vectors.items()}, None
     except EmbedderError as error:
         failure = f"the embedder failed, so the task was compared by keywords: {error}"
@@ -157,8 +157,8 @@ def _show_named_files(index: Snapshot, query: Query, request: SearchRequest) -> 
     if is_named is None or only.phrases:
         return results
     test, passes = chunk_test(request.where or {}), request.passes or bool
-    for path in (path for path in index.store.files() if is_named(path) and passes(path)):
-        chunks, excluded = index.store.file_chunks(path), find_excluded(index.store, request)
+    for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
+        chunks, excluded = index.store.get_file_chunks(path), find_excluded(index.store, request)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)
         if chunks and is_allowed and only.source in (None, chunks[0].source):
             results.append(show_beginning(chunks, request.settings.snippet_chars))

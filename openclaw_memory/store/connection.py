@@ -367,7 +367,7 @@ class Connections:
         self._was_open = self._closed = False
 
     @contextmanager
-    def lend(self) -> Iterator[apsw.Connection]:
+    def open(self) -> Iterator[apsw.Connection]:
         """Lend a connection for the time of a `with` block, outside any transaction.
 
         One on which something failed is closed and not lent again: sqlite-vec ends the process when its table is used
@@ -406,7 +406,7 @@ class Connections:
                 with closing(empty):
                     yield empty
                 return
-        with self.lend() as db, begin(db, READ):
+        with self.open() as db, begin(db, READ):
             yield db
 
     @contextmanager
@@ -414,7 +414,7 @@ class Connections:
         """Lend a connection outside any transaction, while no other thread writes through these connections."""
         with translate_errors(self.path), _forks.guard_fork():
             writing = self._open().writing
-        with writing, self.lend() as db:
+        with writing, self.open() as db:
             yield db
 
     @contextmanager

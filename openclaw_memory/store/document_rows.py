@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types import Vector
 
-# What was read of document rows, by the state that it was read in (`CHANGE`) and what it is; `_cached` fills it.
+# Data about document rows, by the state that it was read in (`CHANGE`) and its name; `_load` fills it.
 Cache: TypeAlias = dict[tuple[str | None, object], Any]
 
 CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
-FEW = 4  # rows that pass a filter are few if there are more than so many times as many others
+FEW = 4  # rows that pass a filter are few if there are more than so many times as many more
 NO_TEXT = Chunk(1, 1, 0, "")
 ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FROM files WHERE path = ?"
 REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
@@ -44,8 +44,8 @@ JOIN files ON files.id = file_id
 WHERE document_vectors.model_id = ?1 AND (?2 IS NULL OR source = ?2) ORDER BY document_vectors.id
 """
 CHOSEN = f"""
-SELECT document_vectors.id, embedding, dims FROM json_each(?1) AS wanted
-CROSS JOIN document_vectors ON document_vectors.id = wanted.value
+SELECT document_vectors.id, embedding, dims FROM json_each(?1) AS chosen
+CROSS JOIN document_vectors ON document_vectors.id = chosen.value
 CROSS JOIN vectors ON {JOIN} JOIN models ON models.id = vectors.model_id
 """
 STORED = "SELECT document_vectors.id, path, source FROM document_vectors JOIN files ON files.id = file_id"
@@ -53,45 +53,43 @@ BY_ID = f"{STORED} WHERE document_vectors.id IN (SELECT value FROM json_each(?))
 BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND identity = ? ORDER BY document_vectors.id"
 
 
-def add(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[ChunkRow]]]) -> None:
+def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[ChunkRow]]]) -> None:
     """Add the rows of files that have an identity; `rows.add_files` adds the others."""
-    wanted = [
+    vectors = [
         (row.identity, row.vector_key, record.path)
         for record, rows in files
         for row in rows
         if row.identity is not None and row.vector_key is not None
     ]
-    if wanted:
-        make(db)
-        models = {identity: vector_cache.add_model(db, identity) for identity in {one[0] for one in wanted}}
-        keyed = ((models[identity], vector_cache.digest(key), path) for identity, key, path in wanted)
-        db.executemany(ADD, keyed)
-        changed(db)
+    if vectors:
+        schema.make_document_rows(db)
+        models = {identity: vector_cache.add_model(db, identity) for identity in {vector[0] for vector in vectors}}
+        db.executemany(ADD, ((models[identity], vector_cache.digest(key), path) for identity, key, path in vectors))
+        mark_change(db)
 
 
-def remove(db: apsw.Connection, paths: Iterable[str]) -> None:
+def remove_rows(db: apsw.Connection, paths: Iterable[str]) -> None:
     """Remove the rows of these files, which still exist themselves."""
-    if are_there(db) and [row for path in paths for row in fetch(db, REMOVE, (path,))]:
-        changed(db)
+    if has_table(db) and [row for path in paths for row in fetch(db, REMOVE, (path,))]:
+        mark_change(db)
 
 
-def changed(db: apsw.Connection, model_id: int | None = None) -> None:
+def mark_change(db: apsw.Connection, model_id: int | None = None) -> None:
     """Record that rows, or vectors of a model that rows may name, have changed."""
     if model_id is None or fetch(db, "SELECT 1 FROM document_vectors WHERE model_id = ? LIMIT 1", (model_id,)):
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CHANGE, os.urandom(8).hex()))
 
 
-def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int]]:
+def count_identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int]]:
     """Return how many rows each identity has, and how many of these have their vectors."""
 
     def count() -> dict[str, tuple[int, int]]:
-        rows = fetch(db, COUNTS)
-        return {identity: (count, found) for identity, count, found in rows}
+        return {identity: (rows, vectors) for identity, rows, vectors in fetch(db, COUNTS)}
 
-    return dict(_cached(db, cache, "identities", count, {}))
+    return dict(_load(db, cache, "identities", count, {}))
 
 
-def nearest(
+def search_rows(
     db: apsw.Connection,
     cache: Cache,
     vector: Vector,
@@ -114,29 +112,29 @@ def nearest(
     model_id, dims = vector_cache.model(db, identity) or (0, None)
     if dims is None or k < 1:
         return []
-    asked = checked(vector, dims)
+    query = checked(vector, dims)
 
     def read() -> Any:
-        ids, matrix = page(fetch(db, ALL, (model_id, source)), len(asked))
+        ids, matrix = page(fetch(db, ALL, (model_id, source)), len(query))
         return np.array(ids, np.int64), matrix
 
-    def by_first_chunk() -> tuple[dict[int, int], list[int]]:
-        found = fetch(db, FIRST_CHUNKS, (model_id,))
-        return {first: row for row, first in found if first}, [row for row, first in found if not first]
+    def map_first_chunks() -> tuple[dict[int, int], list[int]]:
+        pairs = fetch(db, FIRST_CHUNKS, (model_id,))
+        return {first: row for row, first in pairs if first}, [row for row, first in pairs if not first]
 
-    ids, matrix = _cached(db, cache, (identity, source), read, ((), None))
+    ids, matrix = _load(db, cache, (identity, source), read, ((), None))
     if not len(ids):
         return []
     places: Any = slice(None)
     if passing is not None:
-        rows, without = _cached(db, cache, (identity, "by first chunk"), by_first_chunk, ({}, []))
+        rows, without = _load(db, cache, (identity, "by first chunk"), map_first_chunks, ({}, []))
         row_ids = np.array(sorted([*(rows[chunk_id] for chunk_id in passing if chunk_id in rows), *without]), np.int64)
         places = np.searchsorted(ids, row_ids)
         row_ids, places = row_ids[places < len(ids)], places[places < len(ids)]
         places = places[ids[places] == row_ids]
     is_narrow = passing is not None and FEW * len(passing) < len(ids)
     with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
-        scores = products(matrix[places], asked) if is_narrow else products(matrix, asked)[places]
+        scores = products(matrix[places], query) if is_narrow else products(matrix, query)[places]
     ids = ids[places]
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
@@ -145,63 +143,47 @@ def nearest(
     return [Hit(-int(ids[at]), min(1.0, max(-1.0, float(scores[at])))) for at in best.tolist()]
 
 
-def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
+def read_vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
     """Return the vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
     from openclaw_memory.store.vectors import page
 
-    wanted = _own(ids)
-    if not wanted or not are_there(db):
-        return {}
-    found: dict[int, Vector] = {}
-    for row_id, embedding, dims in fetch(db, CHOSEN, (vector_cache.as_json(wanted),)):
-        found[-row_id] = page([(row_id, embedding)], dims)[1][0]
-    return found
+    rows = fetch(db, CHOSEN, (_select_own(ids),)) if has_table(db) else []
+    return {-row_id: page([(row_id, embedding)], dims)[1][0] for row_id, embedding, dims in rows}
 
 
-def stored(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
+def read_rows(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     """Return rows by their ids, which are below 0, in ascending order; others are left out."""
-    wanted = _own(ids)
-    return _stored(fetch(db, BY_ID, (vector_cache.as_json(wanted),))) if wanted and are_there(db) else []
+    return _make_chunks(fetch(db, BY_ID, (_select_own(ids),))) if has_table(db) else []
 
 
-def of_file(db: apsw.Connection, path: str, identity: str) -> list[StoredChunk]:
+def read_file_rows(db: apsw.Connection, path: str, identity: str) -> list[StoredChunk]:
     """Return the rows of a file under an identity."""
-    return _stored(fetch(db, BY_PATH, (path, identity))) if are_there(db) else []
+    return _make_chunks(fetch(db, BY_PATH, (path, identity))) if has_table(db) else []
 
 
-def _stored(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
-    return [StoredChunk(-row_id, path, source, NO_TEXT) for row_id, path, source in rows]
-
-
-def _own(ids: Iterable[int]) -> list[int]:
-    """Return the ids in the table: outside they are negative, so that they differ from those of chunks."""
-    return [-one for one in ids if one < 0]
-
-
-def make(db: apsw.Connection) -> None:
-    """Make the table of these rows, unless there is one."""
-    schema.make_document_rows(db)
-
-
-def count(db: apsw.Connection) -> int:
-    """Return how many rows there are."""
-    return int(fetch(db, "SELECT count(*) FROM document_vectors")[0][0]) if are_there(db) else 0
-
-
-def are_there(db: apsw.Connection) -> bool:
-    """Whether this index has the table of these rows."""
+def has_table(db: apsw.Connection) -> bool:
+    """Return whether this index has the table of these rows."""
     return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'document_vectors'"))
 
 
-def _cached(db: apsw.Connection, cache: Cache, what: object, read: Callable[[], Any], nothing: Any) -> Any:
-    """Return what `read` returns, read again only if rows or their vectors have changed; `nothing` without rows."""
-    known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,))
-    if not known:
-        return nothing
-    key = (known[0][0], what)
-    if key not in cache:
-        found = read()
-        for old in [one for one in list(cache) if one[0] != key[0]]:
+def _make_chunks(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
+    return [StoredChunk(-row_id, path, source, NO_TEXT) for row_id, path, source in rows]
+
+
+def _select_own(ids: Iterable[int]) -> str:
+    """Return the ids in the table, as JSON: outside they are negative, so that they differ from those of chunks."""
+    return vector_cache.as_json([-row_id for row_id in ids if row_id < 0])
+
+
+def _load(db: apsw.Connection, cache: Cache, name: object, read: Callable[[], Any], empty: Any) -> Any:
+    """Return the result of `read`, kept until rows or their vectors change; `empty` without rows."""
+    state = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,))
+    if not state:
+        return empty
+    key = (state[0][0], name)
+    if (data := cache.get(key)) is None:
+        data = read()
+        for old in [old for old in list(cache) if old[0] != key[0]]:
             cache.pop(old, None)
-        cache[key] = found
-    return cache[key] if key in cache else read()
+        cache[key] = data
+    return data

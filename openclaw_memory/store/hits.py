@@ -50,7 +50,7 @@ def _search_source(store: Store, request: HitRequest, source: Source | None) -> 
     if text and not cosines:  # no chunk has a vector yet, or that of the query is zero
         return SourceHits(text, None)
     others = [chunk_id for chunk_id in text if chunk_id not in cosines] if request.all_cosines else []
-    return SourceHits(text, cosines, cosines | _cosines(request.vector, store.vectors(others)))
+    return SourceHits(text, cosines, cosines | _cosines(request.vector, store.get_vectors(others)))
 
 
 def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:

@@ -41,7 +41,7 @@ def copy_index(live: Connections, extension: str | None, on_connect: OnConnect |
         partial(connect, read_only=False, extension=extension, durable=False, on_connect=on_connect), path
     )
     try:
-        with live.lend() as source, copy.lock() as target:
+        with live.open() as source, copy.lock() as target:
             copy_pages(source, target)
     except BaseException:
         remove(copy)

@@ -44,20 +44,20 @@ def store_of(
     settings = config or MemoryConfig()
     if choice is None:
         choice = settings.store.url if index_path is None else SQLITE
-    scheme, _, rest = choice.partition("://") if isinstance(choice, str) else ("", "", "")
+    scheme, _, address = choice.partition("://") if isinstance(choice, str) else ("", "", "")
     if codec.is_active and (scheme != SQLITE or settings.store.backend != "builtin"):
         keeper = settings.store.backend if scheme == SQLITE else scheme or "a store that was handed in"
         raise ConfigError(f"this memory {IS_SEALED}, and {keeper} would keep it in the open: use store='sqlite' for it")
     if index_path is not None and choice != SQLITE:
         raise ConfigError(f"index_path is the file of store='sqlite' and does not go with store={choice!r}: drop one")
     if not isinstance(choice, str):
-        return _checked(choice)
+        return _check_store(choice)
     if scheme != SQLITE:
         return _load_opener(choice, scheme)(choice, root)
     if choice == SQLITE:
         index = Path(index_path).expanduser() if index_path else locate_workspace_data(root) / INDEX_NAME
         return _open_sqlite(index, codec)
-    host, _, path = rest.partition("/")
+    host, _, path = address.partition("/")
     if host or not path:
         wrong = f"names a host, {host!r}" if host else "names no file"
         raise ConfigError(
@@ -74,7 +74,7 @@ def _open_sqlite(index: Path, codec: FileCodec) -> SqliteStore:
     return SqliteStore(index, hook=hook)
 
 
-def _checked(choice: Store | Callable[[], Store]) -> Store | Callable[[], Store]:
+def _check_store(choice: Store | Callable[[], Store]) -> Store | Callable[[], Store]:
     if isinstance(choice, Store):
         return choice
     missing = sorted(name for name in dir(Store) if not name.startswith("_") and not hasattr(choice, name))
@@ -88,10 +88,10 @@ def _checked(choice: Store | Callable[[], Store]) -> Store | Callable[[], Store]
 
 def _load_opener(choice: str, scheme: str) -> Callable[[str, Path], Store]:
     if not has_plugin("stores", scheme):
-        known = (SQLITE, *list_plugins("stores"))
+        stores = (SQLITE, *list_plugins("stores"))
         raise ConfigError(
-            f"unknown store {choice!r}: {nearest(scheme, known)}the stores are {', '.join(known)}; others come with a "
-            "package that has an entry point in openclaw_memory.stores"
+            f"unknown store {choice!r}: {nearest(scheme, stores)}the stores are {', '.join(stores)}; others come with "
+            "a package that has an entry point in openclaw_memory.stores"
         )
     opener: Callable[[str, Path], Store] = load_plugin("stores", scheme)
     return opener

@@ -139,7 +139,7 @@ class SqliteStore:
         """
         store = cls(path, read_only=read_only, vector_extension=vector_extension)
         try:
-            with store._connections.lend():
+            with store._connections.open():
                 return store
         except BaseException:
             store.close()
@@ -253,14 +253,14 @@ class SqliteStore:
         schema.create_tables(db)
         return db
 
-    def _of(self, connections: Connections) -> Self:
+    def _copy_with(self, connections: Connections) -> Self:
         """Return this store with other connections."""
-        other = copy(self)
-        other.path, other._connections = connections.path, connections
-        return other
+        store = copy(self)
+        store.path, store._connections = connections.path, connections
+        return store
 
-    def meta(self) -> IndexMeta | None:
-        """Return what the index was built with; None when it is new. The first vectors set `dims`."""
+    def read_meta(self) -> IndexMeta | None:
+        """Return the description of the index; None when it is new. The first vectors set `dims`."""
         with self._connections.read() as db:
             return rows.read_meta(db)
 
@@ -272,13 +272,13 @@ class SqliteStore:
             StoreError: The folder cannot be written, or the disk is full.
             EmbedderError: The vectors kept under this identity have other dimensions than `meta.dims`.
         """
-        stored = self.meta()
+        stored = self.read_meta()
         if stored is None or not stored.complete:
-            begun = stored.building if stored is not None and keep_rows else None
-            return _BuildInPlace(self, begun or self._reset(meta))
+            unfinished = stored.building if stored is not None and keep_rows else None
+            return _BuildInPlace(self, unfinished or self._reset(meta))
         if problems := self.verify():
             raise make_damage_error(self.path, "; ".join(problems))
-        built = self._of(
+        built = self._copy_with(
             rebuild.copy_index(self._connections, self._extension[0], self._hook.on_connect if self._hook else None)
         )
         try:
@@ -326,7 +326,7 @@ class SqliteStore:
             rebuild.copy_pages(source, live)
             rebuild.settle(live)
 
-    def files(
+    def get_files(
         self,
         paths: Iterable[str] | None = None,
         *,
@@ -362,10 +362,10 @@ class SqliteStore:
             dims, vector_ids = vector_cache.ids_of_rows(db, [row for _, chunks in new for row in chunks], made_for)
             there = rows.find_files(db, "paths", json.dumps([record.path for record, _ in new]))
             lines = rows.list_stored_lines(db, there)
-            document_rows.remove(db, there)
+            document_rows.remove_rows(db, there)
             _, removed = rows.remove_files(db, there)
             added = rows.add_files(db, new, vector_ids)
-            document_rows.add(db, new)
+            document_rows.add_rows(db, new)
             self._update_codes(db, dims, removed, added)
             if new:
                 changes.note(db, removed)
@@ -396,16 +396,16 @@ class SqliteStore:
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
-            gone = list(paths)
-            document_rows.remove(db, gone)
-            count, removed = rows.remove_files(db, gone)
+            removals = list(paths)
+            document_rows.remove_rows(db, removals)
+            count, removed = rows.remove_files(db, removals)
             self._update_codes(db, vector_cache.dims(db), removed, [])
             changes.note(db, removed)
             if count:
                 erasure.record_removal(db, erase=True)
             return count
 
-    def known_vectors(
+    def find_keys(
         self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
     ) -> set[str]:
         """Return which of the keys have vectors under `identity`; None is the identity in `meta`."""
@@ -449,13 +449,13 @@ class SqliteStore:
             if token_codes is not None:
                 token_rows.add(db, model_id, keys, token_codes)
             erasure.record_removal(db, erase=False)
-            if document_rows.are_there(db):
-                document_rows.changed(db, model_id)
+            if document_rows.has_table(db):
+                document_rows.mark_change(db, model_id)
 
     def prune(self, *, keep_unused: bool = False) -> int:
         """Remove the vectors that no row uses, and return how many were removed.
 
-        What a text that is gone has left is erased from the bytes of the file and of its log: the file is
+        The bytes of a removed text are erased from the bytes of the file and of its log: the file is
         rewritten. What a reader holds is erased by the first call after it has ended.
         """
         with self._connections.read() as db:
@@ -465,7 +465,7 @@ class SqliteStore:
         if not keep_unused:
             with self._connections.write() as db:
                 erasure.mark_pruned(db)
-                with_documents, is_erasing = document_rows.are_there(db), erasure.is_pending(db)
+                with_documents, is_erasing = document_rows.has_table(db), erasure.is_pending(db)
                 removed = vector_cache.prune(db, with_documents=with_documents, is_erasing=is_erasing)
                 token_rows.prune(db, vector_cache.as_json(removed))
         self._erase()
@@ -481,16 +481,16 @@ class SqliteStore:
         Raises:
             EmbedderError: The vector has other dimensions than the index, or holds a NaN.
         """
-        with self._connections.read() as db, self._residency.load(db, request.memory_bytes) as kept:
-            pinned = self._pinned(db)
-            pinned._resident = kept
-            counted = partial(fts.document_frequencies, db) if kept is None else partial(kept.frequencies, db)
+        with self._connections.read() as db, self._residency.load(db, request.memory_bytes) as resident:
+            pinned = self._open_pinned(db)
+            pinned._resident = resident
+            counted = partial(fts.document_frequencies, db) if resident is None else partial(resident.frequencies, db)
             return gather_hits(
                 pinned,
                 request,
                 frequencies=counted(request.counted),
-                chunk_count=int(fetch(db, COUNT)[0][0]) if kept is None else kept.chunk_count,
-                sources=_list_sources(db) if kept is None else kept.sources,
+                chunk_count=int(fetch(db, COUNT)[0][0]) if resident is None else resident.chunk_count,
+                sources=_list_sources(db) if resident is None else resident.sources,
             )
 
     def search_text(
@@ -502,9 +502,9 @@ class SqliteStore:
         source: Source | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
+        """Return the k best chunks by BM25 over segmented terms; the first 64 terms count."""
         with self._connections.read() as db:
-            return fts.search(db, terms, k, match, source, self._passing(db, where), self._resident)
+            return fts.search(db, terms, k, match, source, self._find_passing(db, where), self._resident)
 
     def search_vector(
         self,
@@ -525,37 +525,37 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            ids = self._passing(db, where)
+            ids = self._find_passing(db, where)
             if self._resident is not None and identity is None:
                 return self._resident.nearest(db, vector, k, source, ids)
             if identity is not None:
-                return document_rows.nearest(db, self._document_cache, vector, k, source, identity, ids)
+                return document_rows.search_rows(db, self._document_cache, vector, k, source, identity, ids)
             dims = vector_cache.dims(db)
             if dims is None:
                 return []
             return vectors.nearest(db, vector, dims, k, source, ids, use_codes=self._vector_error is None)
 
-    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """Return the vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
             if self._resident is not None:
                 return self._resident.vectors(db, chunk_ids)
-            dims, wanted = vector_cache.dims(db), list(chunk_ids)
-            of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
-            return {**of_chunks, **document_rows.vectors(db, wanted)}
+            dims, ids = vector_cache.dims(db), list(chunk_ids)
+            of_chunks = {} if dims is None else vectors.of_chunks(db, dims, ids)
+            return {**of_chunks, **document_rows.read_vectors(db, ids)}
 
-    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+    def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
-            wanted = list(ids)
+            ids = list(ids)
             if self._resident is not None:
-                found = self._resident.chunks(db, wanted)
+                chunks = self._resident.chunks(db, ids)
             else:
-                found = [*document_rows.stored(db, wanted), *rows.read_chunks(db, [one for one in wanted if one > 0])]
-            codes = token_rows.of_chunks(db, wanted) if token_codes else {}
-            return [replace(one, token_codes=codes[one.id]) if one.id in codes else one for one in found]
+                chunks = [*document_rows.read_rows(db, ids), *rows.read_chunks(db, [at for at in ids if at > 0])]
+            codes = token_rows.of_chunks(db, ids) if token_codes else {}
+            return [replace(chunk, token_codes=codes[chunk.id]) if chunk.id in codes else chunk for chunk in chunks]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
@@ -564,7 +564,7 @@ class SqliteStore:
         Later writes are not seen. The write-ahead log grows as long as the block lasts.
         """
         with self._connections.read() as db:
-            yield self._pinned(db)
+            yield self._open_pinned(db)
 
     def set_meta(self, name: str, text: str) -> None:
         """Store a short text under a name, which outlives every build."""
@@ -579,15 +579,19 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.read_note(db, name)
 
-    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """Return all chunks of one file, in the order of its lines; with an `identity`, the rows of that model."""
         with self._connections.read() as db:
-            return rows.read_file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
+            return (
+                rows.read_file_chunks(db, path)
+                if identity is None
+                else document_rows.read_file_rows(db, path, identity)
+            )
 
-    def identities(self) -> Mapping[str, tuple[int, int]]:
-        """Return how many rows each identity other than the index's own has, and how many of them have vectors."""
+    def count_identities(self) -> Mapping[str, tuple[int, int]]:
+        """Return how many rows each identity has but the index's own, and how many have vectors."""
         with self._connections.read() as db:
-            return document_rows.identities(db, self._document_cache)
+            return document_rows.count_identities(db, self._document_cache)
 
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
@@ -604,7 +608,7 @@ class SqliteStore:
         return self.path.with_name(f"{self.path.name}.{name}-lock")
 
     def describe(self, *, counts: bool = True) -> StoreInfo:
-        """Return what the index is and, with `counts`, how much it holds and which paths of the engine work.
+        """Return the place and the locks of the index; with `counts` its size, and the paths of the engine that work.
 
         `vector_path` is `sqlite-vec` or `scan`, tested with a real query. `vectors` counts those of all identities,
         including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
@@ -623,19 +627,19 @@ class SqliteStore:
             return info if self._hook is None else self._hook.describe(info, db)
 
     def verify(self) -> tuple[str, ...]:
-        """Return what is wrong with tables, terms and vectors, and which chunks are not what was written.
+        """Return the faults of tables, terms and vectors, and the chunks that are not as they were written.
 
         The file is opened again for it. A flipped bit that leaves a vector finite is not found.
         """
         if is_missing(self.path):
             return ()
-        found: list[str] = []
+        problems: list[str] = []
         try:
             with translate_errors(self.path), _forks.guard_fork(), closing(self._open_first()) as db, begin(db, READ):
-                found.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
+                problems.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
-            found.append(error.found or str(error))
-        return tuple(found)
+            problems.append(error.found or str(error))
+        return tuple(problems)
 
     def recover(self, reason: str) -> str:
         """Delete a damaged index and return the reason; an empty one takes its place.
@@ -656,13 +660,13 @@ class SqliteStore:
         self._passing_cache.clear()
         self._residency.resident = None
 
-    def _passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
+    def _find_passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
         """Return the ids of the chunks that pass a filter; None without one."""
         return passing.ids_of(db, self._passing_cache, where) if where else None
 
-    def _pinned(self, db: apsw.Connection) -> Self:
+    def _open_pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
-        return self._of(Pinned(db, self.path))
+        return self._copy_with(Pinned(db, self.path))
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):
@@ -703,7 +707,7 @@ class _BuildInPlace:
         self.store._finish(self._name)
 
     def abort(self) -> None:
-        """Leave what is there."""
+        """Leave the rows that exist."""
 
 
 class _BuildInCopy:

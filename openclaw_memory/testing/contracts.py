@@ -142,11 +142,11 @@ def refuse(
 
 def _check_empty(store: Store) -> None:
     """An empty store finds nothing."""
-    verify(store.meta(), None, "a new store has no meta")
+    verify(store.read_meta(), None, "a new store has no meta")
     verify(store.get_meta("name"), None, "a new store has no texts")
-    verify((dict(store.files()), store.describe().chunks), ({}, 0), "a new store has no files and no chunks")
+    verify((dict(store.get_files()), store.describe().chunks), ({}, 0), "a new store has no files and no chunks")
     query = make_vectors(1)[0]
-    legs = (store.search_text(["word"], 5), store.search_vector(query, 5), dict(store.vectors([1])))
+    legs = (store.search_text(["word"], 5), store.search_vector(query, 5), dict(store.get_vectors([1])))
     verify(legs, ([], [], {}), "an empty store finds nothing")
     hits = store.find_hits(HitRequest(["word"], counted=["word"]))
     verify((dict(hits.frequencies), hits.chunk_count), ({"word": 0}, 0), "an unknown term occurs in no chunk")
@@ -157,16 +157,16 @@ def _check_meta(store: Store) -> None:
     for text in ("one", "two"):
         store.set_meta("name", text)
         verify(store.get_meta("name"), text, "the latest text of a name comes back")
-    verify(store.meta(), None, "set_meta makes no meta")
+    verify(store.read_meta(), None, "set_meta makes no meta")
     rebuild(store, make_meta())
-    stored = store.meta()
+    stored = store.read_meta()
     assert stored is not None, "a build must remember meta"
     verify(dict(stored.chunking), dict(make_meta().chunking), "chunking comes back")
     verify(replace(stored, chunking={}), replace(make_meta(), chunking={}), "meta comes back")
     fill(store)
     rebuild(store, make_meta())
-    verify((dict(store.files()), store.describe().chunks), ({}, 0), "a build forgets files and chunks")
-    verify(store.known_vectors([make_key(0)]), {make_key(0)}, "a build keeps vectors: they are a cache")
+    verify((dict(store.get_files()), store.describe().chunks), ({}, 0), "a build forgets files and chunks")
+    verify(store.find_keys([make_key(0)]), {make_key(0)}, "a build keeps vectors: they are a cache")
     verify(store.get_meta("name"), "two", "a build keeps texts")
 
 
@@ -175,22 +175,24 @@ def _check_files(store: Store) -> None:
     fill(store)
     verify(store.verify(), (), "a store that was just filled is sound")
     record = make_record("memory/0.md", content="0")
-    verify((len(store.files()), store.files()["memory/0.md"]), (4, record), "the files that were added are listed")
+    verify(
+        (len(store.get_files()), store.get_files()["memory/0.md"]), (4, record), "the files that were added are listed"
+    )
     for reason in ("the service was down", None):
         touched = replace(record, mtime_ns=1, checked_ns=2, ctime_ns=3, vectors_missing=reason)
         store.replace_files([(touched, None), (make_record("memory/unknown.md"), None)])
-        verify(store.files()["memory/0.md"], touched, "without rows, the record is updated")
-    assert "memory/unknown.md" not in store.files(), "without rows, no file must be added"
+        verify(store.get_files()["memory/0.md"], touched, "without rows, the record is updated")
+    assert "memory/unknown.md" not in store.get_files(), "without rows, no file must be added"
     verify(len(read_ids(store, "memory/0.md")), 5, "without rows, the chunks stay")
     documents = [replace(make_record(f"memory/notes/{n}.md"), doc_id=f"d{n % 2}", part_of="whole") for n in range(3)]
     store.replace_files([(document, []) for document in documents])
     by_path = {document.path: document for document in documents}
     first, second, third = by_path
-    verify(store.files([first]), {first: documents[0]}, "files are those of the paths")
-    verify([*store.files(ids=["d0", "none"])], [first, third], "files are found by id")
-    verify(store.files(part_of="whole"), by_path, "files are found by their whole")
-    verify([*store.files(id_prefix="d1")], [second], "files are found by a prefix of the id")
-    verify((dict(store.files([])), dict(store.files(ids=[]))), ({}, {}), "no names give no files")
+    verify(store.get_files([first]), {first: documents[0]}, "files are those of the paths")
+    verify([*store.get_files(ids=["d0", "none"])], [first, third], "files are found by id")
+    verify(store.get_files(part_of="whole"), by_path, "files are found by their whole")
+    verify([*store.get_files(id_prefix="d1")], [second], "files are found by a prefix of the id")
+    verify((dict(store.get_files([])), dict(store.get_files(ids=[]))), ({}, {}), "no names give no files")
     verify(store.remove_files([*by_path, "memory/0.md", "memory/unknown.md"]), 4, "remove_files counts the files")
     verify(store.describe().chunks, 15, "the chunks of a removed file go")
     verify(store.search_text(["file0"], 5), [], "the terms of a removed file go")
@@ -206,8 +208,8 @@ def _check_replace(store: Store) -> None:
     verify(store.describe().chunks, 17, "2 chunks take the place of 5 among 20")
     verify(store.search_text(["file0"], 5), [], "the old terms of a replaced file go")
     ids = read_ids(store, "memory/0.md")
-    verify([stored.chunk for stored in store.chunks(ids)], [row.chunk for row in rows], "the new chunks come back")
-    verify(set(store.vectors(ids)), {ids[0]}, "a chunk without a vector is left out")
+    verify([stored.chunk for stored in store.get_chunks(ids)], [row.chunk for row in rows], "the new chunks come back")
+    verify(set(store.get_vectors(ids)), {ids[0]}, "a chunk without a vector is left out")
     shared = store.search_vector(vectors[19], 2)
     assert all(hit.score > 0.999 for hit in shared), f"two chunks share one vector, both must be found: {shared}"
     stale = set(before) & {hit.chunk_id for hit in store.search_vector(vectors[0], 100)} - set(ids)
@@ -215,12 +217,12 @@ def _check_replace(store: Store) -> None:
     good = (make_record("memory/good.md"), [make_row(1, "good")])
     bad = (make_record("memory/0.md"), [make_row(1, "bad", key=make_key("bad"))])
     refuse(lambda: store.replace_files([good, bad]), "a vector_key that was never added must raise StoreError")
-    assert "memory/good.md" not in store.files(), "a failed replace_files must change nothing"
+    assert "memory/good.md" not in store.get_files(), "a failed replace_files must change nothing"
     verify(read_ids(store, "memory/0.md"), ids, "a failed replace_files keeps the old rows")
     nan = make_vectors(1) * float("nan")
     for matrix, problem in ((nan, "NaN"), (make_vectors(1, dims=3), "dimensions"), (make_vectors(2), "a row more")):
         refuse(partial(store.add_vectors, [make_key("bad")], matrix), f"add_vectors must refuse other {problem}")
-    verify(store.known_vectors([make_key("bad")]), set(), "refused vectors are not stored")
+    verify(store.find_keys([make_key("bad")]), set(), "refused vectors are not stored")
 
 
 def _check_extend(store: Store) -> None:
@@ -232,12 +234,14 @@ def _check_extend(store: Store) -> None:
     longer = make_record(path, SOURCES[1], content="longer")
     store.extend_file(longer, rows, 4)
     after = read_ids(store, path)
-    verify((store.files()[path], after[:3], len(after)), (longer, before[:3], 5), "the chunks before the line stay")
+    verify((store.get_files()[path], after[:3], len(after)), (longer, before[:3], 5), "the chunks before the line stay")
     assert min(after[3:]) > last, "new chunks must have ids above all others"
-    verify([stored.chunk for stored in store.chunks(after[3:])], [row.chunk for row in rows], "new chunks are there")
+    verify(
+        [stored.chunk for stored in store.get_chunks(after[3:])], [row.chunk for row in rows], "new chunks are there"
+    )
     bad = [make_row(7, "every bad", key=make_key("bad"))]
     refuse(lambda: store.extend_file(make_record(path, SOURCES[1]), bad, 4), "an unknown vector must be refused")
-    verify((store.files()[path], read_ids(store, path)), (longer, after), "a refused extend_file changes nothing")
+    verify((store.get_files()[path], read_ids(store, path)), (longer, after), "a refused extend_file changes nothing")
     unknown = make_record("sessions/unknown.jsonl", SOURCES[1])
     refuse(lambda: store.extend_file(unknown, rows, 4), "a file that is not indexed must be refused")
     store.extend_file(longer, [], 1)
@@ -247,13 +251,15 @@ def _check_extend(store: Store) -> None:
 def _check_chunks(store: Store) -> None:
     """Chunks come back in order, whole, and once each."""
     fill(store)
-    ids = [chunk_id for path in store.files() for chunk_id in read_ids(store, path)]
-    verify(store.file_chunks("memory/unknown.md"), [], "an unknown file has no chunks")
-    for path in store.files():
+    ids = [chunk_id for path in store.get_files() for chunk_id in read_ids(store, path)]
+    verify(store.get_file_chunks("memory/unknown.md"), [], "an unknown file has no chunks")
+    for path in store.get_files():
         own = read_ids(store, path)
-        verify([stored.id for stored in store.file_chunks(path)], own, "file_chunks are in order")
-        verify([stored.ordinal for stored in store.chunks(own)], [0, 1, 2, 3, 4], "ordinals are positions in the file")
-    stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
+        verify([stored.id for stored in store.get_file_chunks(path)], own, "file_chunks are in order")
+        verify(
+            [stored.ordinal for stored in store.get_chunks(own)], [0, 1, 2, 3, 4], "ordinals are positions in the file"
+        )
+    stored = store.get_chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     verify([chunk.id for chunk in stored], sorted(ids), "chunks come once each, by id, the unknown left out")
     first = make_row(1, "every file0 n0").chunk
     verify((stored[0].path, stored[0].source, stored[0].chunk), ("memory/0.md", "memory", first), "a chunk comes back")
@@ -262,7 +268,7 @@ def _check_chunks(store: Store) -> None:
 def _check_text(store: Store) -> None:
     """The keyword search ranks by rare terms."""
     fill(store)
-    best = store.chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
+    best = store.get_chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
     assert best.chunk.text.endswith("n7"), f"the rarer term must decide: {best.chunk.text!r} came first"
     verify(len(store.search_text(["n1", "n2", "none"], 9)), 2, "match='any' takes chunks with any of the terms")
     verify(len(store.search_text(["file1", "n7"], 9, match="all")), 1, "match='all' takes chunks with all terms")
@@ -302,7 +308,7 @@ def _check_cosine(store: Store) -> None:
     nearest = sorted(cosines, key=lambda chunk_id: -cosines[chunk_id])[:6]
     verify([hit.chunk_id for hit in hits], nearest, "the vector search finds the nearest chunks, nearest first")
     assert all(abs(hit.score - cosines[hit.chunk_id]) < 1e-5 for hit in hits), f"a score must be the cosine: {hits}"
-    own = store.vectors([*ids[:3], ids[0], max(ids) + 1000])
+    own = store.get_vectors([*ids[:3], ids[0], max(ids) + 1000])
     verify(set(own), set(ids[:3]), "vectors name the known ids alone")
     assert all(abs(float(own[at] @ query) - cosines[at]) < 1e-5 for at in own), "vectors must be those of the chunks"
     verify(store.search_vector(query, 0), [], "k=0 finds nothing")
@@ -318,7 +324,7 @@ def _check_sources(store: Store) -> None:
     info = store.describe()
     verify(dict(info.sources), {"memory": (2, 10), "sessions": (2, 10)}, "sources are counted")
     verify((info.files, info.chunks, info.vectors), (4, 20, 20), "files, chunks and vectors are counted")
-    store.remove_files(path for path in store.files() if path.startswith("sessions/"))
+    store.remove_files(path for path in store.get_files() if path.startswith("sessions/"))
     verify(len(store.search_text(["every"], 100, source="memory")), 10, "the source that is left is found by name")
     verify(store.search_text(["every"], 100, source="sessions"), [], "a source without files finds nothing")
 
@@ -342,7 +348,7 @@ def _check_hits(store: Store) -> None:
     verify([len(own.text) for own in store.find_hits(every).by_source], [0, 1], "match='all' wants all terms")
     more = store.find_hits(replace(every, enough=2)).by_source
     verify([len(own.text) for own in more], [0, 5], "fewer than `enough` are filled up with any")
-    store.remove_files([path for path in store.files() if path.startswith("sessions/")])
+    store.remove_files([path for path in store.get_files() if path.startswith("sessions/")])
     for _ in range(5):  # a store may answer from memory from some search on
         verify(len(store.find_hits(request).by_source), 1, "a source without files is not searched")
 
@@ -383,7 +389,7 @@ def _check_where(store: Store) -> None:
     for where, ordinals in cases:
         by_source = store.find_hits(HitRequest(["every"], vectors[0], where=where)).by_source
         ids = {chunk_id for own in by_source for chunk_id in own.text}
-        verify(sorted(chunk.ordinal for chunk in store.chunks(ids)), ordinals, f"where={where} filters candidates")
+        verify(sorted(chunk.ordinal for chunk in store.get_chunks(ids)), ordinals, f"where={where} filters candidates")
         legs = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
         verify([{hit.chunk_id for hit in leg} for leg in legs], [ids, ids], f"where={where} filters both searches")
 
@@ -419,10 +425,10 @@ def _check_identities(store: Store) -> None:
     keys, identity = [make_key(number) for number in range(900)], "check/next"
     refuse(lambda: store.add_vectors(keys, make_vectors(900)), "without meta the identity must be named")
     store.add_vectors(keys, make_vectors(900, dims=DIMS * 2), identity)
-    verify(store.meta(), None, "vectors of a named identity make no meta")
-    verify(store.known_vectors([*keys, make_key("no")], identity), set(keys), "vectors are known by identity")
+    verify(store.read_meta(), None, "vectors of a named identity make no meta")
+    verify(store.find_keys([*keys, make_key("no")], identity), set(keys), "vectors are known by identity")
     fill(store)
-    verify(store.known_vectors(keys), set(keys[:20]), "identities are told apart")
+    verify(store.find_keys(keys), set(keys[:20]), "identities are told apart")
     verify(len(store.search_vector(make_vectors(1)[0], 100)), 20, "vectors of another identity are not found")
     rebuild(store, make_meta(identity))
     store.replace_files([(make_record("memory/0.md"), [make_row(1, "one", key=keys[7])])])
@@ -439,7 +445,7 @@ def _check_prune(store: Store) -> None:
     store.replace_files([(make_record("memory/shared.md"), [make_row(1, "every shared", key=make_key(5))])])
     store.remove_files(["sessions/1.jsonl"])  # the vectors 5 to 9, of which one is shared
     verify(store.prune(), 4, "unused vectors go")
-    missing = {make_key(number) for number in range(20)} - store.known_vectors(make_key(n) for n in range(20))
+    missing = {make_key(number) for number in range(20)} - store.find_keys(make_key(n) for n in range(20))
     verify(missing, {make_key(number) for number in range(6, 10)}, "shared vectors stay")
     verify(len(store.search_vector(make_vectors(1)[0], 100)), 16, "all chunks keep their vectors")
 
@@ -449,37 +455,35 @@ def _check_token_codes(store: Store) -> None:
     vectors, keys = fill(store), [make_key(number) for number in range(20)]
 
     def read_codes() -> dict[int, bytes]:
-        chunks = store.chunks(read_ids(store, "memory/0.md"), token_codes=True)
+        chunks = store.get_chunks(read_ids(store, "memory/0.md"), token_codes=True)
         return {chunk.id: chunk.token_codes for chunk in chunks if chunk.token_codes}
 
-    verify(
-        (store.known_vectors(keys, with_token_codes=True), read_codes()), (set(), {}), "vectors without codes have none"
-    )
+    verify((store.find_keys(keys, with_token_codes=True), read_codes()), (set(), {}), "vectors without codes have none")
     verify(store.describe().without_tokens, 20, "chunks whose vectors have no codes are counted")
     store.add_vectors(keys[:2], vectors[:2], token_codes=[b"first", b""])
     store.add_vectors(keys[:1], vectors[:1], token_codes=[b"second"])
-    verify(store.known_vectors(keys, with_token_codes=True), set(keys[:2]), "stored vectors get codes")
+    verify(store.find_keys(keys, with_token_codes=True), set(keys[:2]), "stored vectors get codes")
     first = read_ids(store, "memory/0.md")[0]
     verify(read_codes(), {first: b"first"}, "stored codes stay")
     rebuild(store, make_meta())
     store.prune()
-    verify(store.known_vectors(keys, with_token_codes=True), set(), "codes go with their vectors")
+    verify(store.find_keys(keys, with_token_codes=True), set(), "codes go with their vectors")
 
 
 def _check_builds(store: Store) -> None:
     """The next index is unseen until it is published, and then there is no other."""
     first = store.begin_build(make_meta())
     first.store.add_vectors([make_key(0)], make_vectors(1), make_meta().identity)
-    begun_meta = first.store.meta()
+    begun_meta = first.store.read_meta()
     assert begun_meta is not None, "meta must be remembered while an index is built"
     verify(begun_meta.complete, False, "an index that is being built is not complete")
     first.abort()
     store.begin_build(make_meta(), keep_rows=True).publish()
-    verify(store.known_vectors([make_key(0)]), {make_key(0)}, "vectors of an aborted build stay")
+    verify(store.find_keys([make_key(0)]), {make_key(0)}, "vectors of an aborted build stay")
     vectors = fill(store)
     aborted = store.begin_build(make_meta(), keep_rows=True)
     verify(aborted.store.describe().chunks, 20, "with keep_rows a build begins with the rows of the store")
-    aborted.store.remove_files(list(aborted.store.files()))
+    aborted.store.remove_files(list(aborted.store.get_files()))
     aborted.abort()
     verify(store.describe().chunks, 20, "an aborted build is not seen")
     build = store.begin_build(make_meta())
@@ -490,7 +494,7 @@ def _check_builds(store: Store) -> None:
     store.set_meta("meanwhile", "text")
     old = {hit.chunk_id for hit in store.search_text(["every"], 100)}
     build.publish()
-    verify([*store.files()], ["memory/new.md"], "publish puts the next index in the place of the old one")
+    verify([*store.get_files()], ["memory/new.md"], "publish puts the next index in the place of the old one")
     new = [hit.chunk_id for hit in store.search_text(["every"], 100)]
     assert old.isdisjoint(new), "an id of the old index must not name another chunk"
     verify([hit.chunk_id for hit in store.search_vector(vectors[3], 5)], new, "publish brings terms and vectors")
@@ -520,7 +524,11 @@ def _check_recovery(store: Store) -> None:
     """A damaged index is emptied, and filled again."""
     fill(store)
     assert store.recover("a test says so"), "recover must return a sentence on what it did"
-    verify((store.meta(), dict(store.files()), store.describe().chunks), (None, {}, 0), "recover leaves an empty index")
+    verify(
+        (store.read_meta(), dict(store.get_files()), store.describe().chunks),
+        (None, {}, 0),
+        "recover leaves an empty index",
+    )
     fill(store)
     verify(store.describe().chunks, 20, "a store is filled again after recover")
 
@@ -534,14 +542,14 @@ def _check_document_vectors(store: Store) -> None:
     for number in range(3):
         row = ChunkRow(Chunk(1, 1, 0, ""), "", "", make_key(f"document {number}"), identity)
         store.replace_files([(make_record(f"memory/document{number}.md"), [make_row(1, "every document"), row])])
-    verify(dict(store.identities()), {identity: (3, 0)}, "rows wait for their vectors")
+    verify(dict(store.count_identities()), {identity: (3, 0)}, "rows wait for their vectors")
     wide[2] = 0
     store.add_vectors([make_key(f"document {number}") for number in range(3)], wide, identity)
-    verify(dict(store.identities()), {identity: (3, 3)}, "rows with vectors are counted")
+    verify(dict(store.count_identities()), {identity: (3, 3)}, "rows with vectors are counted")
     with store.snapshot() as snapshot:
         hits = snapshot.search_vector(query, 5, identity=identity)
         paths = {chunk.id: chunk.path for chunk in read_chunks(snapshot, hits)}
-        own = snapshot.vectors([hit.chunk_id for hit in hits])
+        own = snapshot.get_vectors([hit.chunk_id for hit in hits])
     in_order = [paths[hit.chunk_id] for hit in hits]
     verify(sorted(in_order), [f"memory/document{number}.md" for number in range(3)], "all documents are found")
     verify(in_order[2], "memory/document2.md", "a vector of zeros is found last")
@@ -552,7 +560,7 @@ def _check_document_vectors(store: Store) -> None:
     verify(store.prune(), 1, "a vector that a row names is not pruned")
     store.replace_files([(make_record("memory/document0.md"), [])])
     store.remove_files(["memory/document1.md"])
-    verify(dict(store.identities()), {identity: (1, 1)}, "rows go with their files")
+    verify(dict(store.count_identities()), {identity: (1, 1)}, "rows go with their files")
     hits = store.search_vector(query, 5, identity=identity)
     verify((len(hits), store.verify()), (1, ()), "removed rows are not found")
 
@@ -611,7 +619,7 @@ def read_ids(store: Store, path: str) -> list[int]:
 
 def read_chunks(store: Store, hits: Iterable[Hit]) -> list[Any]:
     """Return the chunks of hits."""
-    return store.chunks(hit.chunk_id for hit in hits)
+    return store.get_chunks(hit.chunk_id for hit in hits)
 
 
 STORE_CHECKS: tuple[Callable[[Store], None], ...] = (

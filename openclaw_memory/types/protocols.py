@@ -231,7 +231,7 @@ class Store(Protocol):
     Each method that writes is one transaction. A store is safe to call from several threads.
     """
 
-    def meta(self) -> IndexMeta | None:
+    def read_meta(self) -> IndexMeta | None:
         """Return what the index was built with, or None for a new index."""
         ...
 
@@ -271,7 +271,7 @@ class Store(Protocol):
         """Return a read-only view of this store as it is now, for a `with` block; later writes are not seen in it."""
         ...
 
-    def files(
+    def get_files(
         self,
         paths: Iterable[str] | None = None,
         *,
@@ -332,7 +332,7 @@ class Store(Protocol):
         """
         ...
 
-    def known_vectors(
+    def find_keys(
         self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
     ) -> set[str]:
         """Return the keys whose vectors are stored.
@@ -433,7 +433,7 @@ class Store(Protocol):
         """
         ...
 
-    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """Return the vectors of chunks by id, each of shape (dims,); chunks without a vector are left out.
 
         A store may round vectors of chunks, so that a cosine differs by 1e-5, but not those that came with documents.
@@ -443,7 +443,7 @@ class Store(Protocol):
         """
         ...
 
-    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+    def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         """Return stored chunks, by ascending id; unknown ids are left out.
 
         Args:
@@ -452,7 +452,7 @@ class Store(Protocol):
         """
         ...
 
-    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """Return the chunks of one file, in the order of its lines.
 
         Args:
@@ -461,7 +461,7 @@ class Store(Protocol):
         """
         ...
 
-    def identities(self) -> Mapping[str, tuple[int, int]]:
+    def count_identities(self) -> Mapping[str, tuple[int, int]]:
         """Return for each `ChunkRow.identity` how many rows have it, and how many of these have their vectors."""
         ...
 

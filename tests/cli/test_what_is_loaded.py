@@ -42,7 +42,7 @@ def notes(tmp_path_factory):
     with Memory.open(folder) as memory:
         memory.sync()
         # A file that was changed within a tick of the clock is read once more, which loads what reads.
-        while compare_scan(memory.workspace.scan(), memory._engine.service.store().files()).doubtful:
+        while compare_scan(memory.workspace.scan(), memory._engine.service.store().get_files()).doubtful:
             memory.sync()
     return folder
 

@@ -343,7 +343,7 @@ def test_an_index_that_is_being_read_is_erased_later_and_the_receipt_says_so(tmp
         memory.append(f"A {WORD}.", date="2026-11-20")
         memory.sync()
         with memory._engine.service.store().snapshot() as frozen:
-            assert frozen.files()
+            assert frozen.get_files()
             receipt = memory.control.forget(query=WORD, dry_run=False)
             assert not receipt.is_erased
             assert "reads an old state" in receipt.remaining[0].reason

@@ -93,7 +93,7 @@ def folder(tmp_path):
 
 
 def stored_chunks(memory):
-    return memory._engine.service.store().chunks(range(1, 100), token_codes=True)
+    return memory._engine.service.store().get_chunks(range(1, 100), token_codes=True)
 
 
 @pytest.mark.parametrize("text", ["two words", "  blanks around \n", "\n\nlines\n  of\ttext"])

@@ -149,11 +149,11 @@ def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_aft
         memory.sync()
         reader = SqliteStore.open(index_file(notes), read_only=True)
         with reader.snapshot() as frozen:
-            assert frozen.files()
+            assert frozen.get_files()
             delete()
             memory.sync()
             assert left(index_folder(notes)), "the reader still sees it"
-            assert NAMED in frozen.files()
+            assert NAMED in frozen.get_files()
         memory.sync()
         assert left(index_folder(notes)) == {}
         reader.close()

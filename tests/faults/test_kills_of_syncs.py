@@ -103,9 +103,9 @@ def rows(index: Path) -> tuple[bool, dict[str, Any]]:
         return False, {}
     with closing(SqliteStore.open(index)) as store:
         assert store.verify() == ()
-        meta = store.meta()
+        meta = store.read_meta()
         return meta is not None and meta.complete, {
-            path: [found.chunk for found in store.file_chunks(path)] for path in store.files()
+            path: [found.chunk for found in store.get_file_chunks(path)] for path in store.get_files()
         }
 
 

@@ -142,4 +142,4 @@ def stored_vectors(memory: Memory) -> list[Any]:
     store: Any = memory._engine.service.store()
     with store._connections.read() as db:
         rows = fetch(db, "SELECT id, embedding FROM vectors ORDER BY id")
-        return list(page(rows, store.meta().dims or 0)[1])
+        return list(page(rows, store.read_meta().dims or 0)[1])

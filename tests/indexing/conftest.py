@@ -73,7 +73,7 @@ class Place:
 def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
     hits = {hit.chunk_id: round(hit.score, 6) for hit in store.search_text([MARK], 100_000)}
     query = embedder.embed_query(f"{MARK} apple")
-    likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(hits)).items()}
+    likeness = {at: float(vector @ query) for at, vector in store.get_vectors(sorted(hits)).items()}
     return sorted(
         (
             found.path,
@@ -85,7 +85,7 @@ def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
             hits[found.id],
             round(likeness[found.id], 6) if found.id in likeness else None,
         )
-        for found in store.chunks(hits)
+        for found in store.get_chunks(hits)
     )
 
 

@@ -133,5 +133,5 @@ def test_a_sync_that_would_have_to_wait_says_so_and_changes_nothing(tmp_path, no
         with another_process(tmp_path / "index.sqlite.sync-lock"), pytest.raises(SyncBusyError):
             memory.sync(progress=lambda step: labels.append(step.label), wait=0.3)
         assert [label.split(":")[0] for label in labels] == ["waiting"]
-        assert store.meta() is None
+        assert store.read_meta() is None
         assert len(memory.sync().added) == 4

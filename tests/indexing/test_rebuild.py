@@ -61,14 +61,14 @@ def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole
         place.embedder = RecordingEmbedder(name="another")
 
     def look(_: Progress) -> None:
-        meta = place.store.meta()
+        meta = place.store.read_meta()
         seen.append((place.rows() == before, meta.complete, len(left(place.root.parent))))
 
     report = place.sync(force=True, progress=look)
     assert report.rebuilt.startswith(again)
     assert {(same, complete) for same, complete, _ in seen} == {(True, True)}
     assert (max(files for *_, files in seen) >= 1) == (place.store.describe().backend == "sqlite")
-    assert (left(place.root.parent), place.store.verify(), len(place.store.files())) == ([], (), 5)
+    assert (left(place.root.parent), place.store.verify(), len(place.store.get_files())) == ([], (), 5)
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
@@ -85,7 +85,7 @@ def test_a_rebuild_that_a_progress_callback_ends_leaves_the_old_index_and_nothin
 
     with pytest.raises(error):
         place.sync(progress=end)
-    assert (place.rows(), place.store.meta().complete, left(place.root.parent)) == (before, True, [])
+    assert (place.rows(), place.store.read_meta().complete, left(place.root.parent)) == (before, True, [])
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
@@ -99,9 +99,9 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
 
     with pytest.raises(KeyboardInterrupt):
         place.sync(progress=end)
-    assert (len(place.store.files()), place.store.meta().complete) == (3, False)
+    assert (len(place.store.get_files()), place.store.read_meta().complete) == (3, False)
     report = place.sync()
-    assert (len(report.added), report.unchanged, place.store.meta().complete) == (2, 3, True)
+    assert (len(report.added), report.unchanged, place.store.read_meta().complete) == (2, 3, True)
 
 
 def test_a_rebuild_embeds_only_what_has_changed(place):
@@ -151,8 +151,8 @@ def killed(notes: Path, index: Path, seconds: float) -> list[str]:
 def texts(index: Path) -> list[str]:
     """The text of every chunk, in an index that is whole, and whose chunks keywords find."""
     with closing(SqliteStore.open(index)) as store:
-        meta = store.meta()
+        meta = store.read_meta()
         assert meta is not None
         assert meta.complete
         assert len(store.search_text(["memo"], 9999)) == store.describe().chunks
-        return sorted(found.chunk.text for path in store.files() for found in store.file_chunks(path))
+        return sorted(found.chunk.text for path in store.get_files() for found in store.get_file_chunks(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,22 +14,13 @@ from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, encode_failure
+from openclaw_memory.indexing.history import LAST_ERROR, encode_failure
 from openclaw_memory.indexing.status import CHANGED, explain_dirty
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.types import Matrix, Status
+from openclaw_memory.types import Status
 
 from .conftest import DOWN
-
-
-class Refusing(RecordingEmbedder):
-    """It refuses texts with a zebra."""
-
-    def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if any("zebra" in text for text in texts):
-            raise DOWN
-        return super().embed_documents(texts)
 
 
 def deep(notes: Path, embedder: RecordingEmbedder) -> Status:
@@ -70,36 +60,11 @@ def test_an_index_without_any_vector_is_searched_by_keywords(without_vectors, em
         assert memory.status(deep=look_deep).mode == "hybrid"
 
 
-def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes):
-    long = "\n\n".join(f"## Part {part}\n\n{f'Number {part}. ' * 100}" for part in range(300))
-    for path in notes.rglob("*.md"):
-        path.unlink()
-    (notes / "MEMORY.md").write_text(f"{long}\n\n## Last\n\nThe zebra.\n")
-    with Memory.open(notes, embedder=Refusing()) as memory:
-        assert (len(memory.sync().waiting), memory.status().files) == (1, 1)
-        assert memory.status(deep=True).mode == "hybrid"
-        assert memory.status(deep=True).vector.verified
-
-
-def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors, embedder):
-    vector = deep(without_vectors, embedder).vector
-    assert (vector.answers, vector.verified, vector.error) == (True, None, None)
-
-
 def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed, embedder):
     embedder.failure = DOWN
     state = deep(indexed, embedder)
     assert (state.mode, state.vector.answers, state.vector.available) == ("keyword", False, False)
     assert "the embedder is out of order" in state.vector.error
-
-
-def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(indexed, tmp_path):
-    other = RecordingEmbedder(name="another")
-    assert deep(indexed, other).vector.answers is True
-    other.failure = DOWN
-    (tmp_path / "new").mkdir()
-    for place in (indexed, tmp_path / "new"):
-        assert deep(place, other).vector.answers is False
 
 
 def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed, embedder):
@@ -154,7 +119,7 @@ def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(place):
     os.utime(file, (1_790_000_000, 1_790_000_000))
     place.sync()
     # As if it had been read right after it was written.
-    known = {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.files().items()}
+    known = {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.get_files().items()}
     assert explain_dirty(place.workspace, place.workspace.scan(), known, {}) == {}
     file.write_text("mime\n")
     os.utime(file, (1_790_000_000, 1_790_000_000))
@@ -205,20 +170,6 @@ def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed, embedder
             note(memory, LAST_ERROR, encode_failure(OSError("the disk is full"), at))
             error = memory.status().last_error
             assert (error is not None and error.error == "the disk is full") is told
-
-
-def test_a_damaged_note_costs_no_status(indexed, embedder):
-    with Memory.open(indexed, embedder=embedder) as memory:
-        note(memory, LAST_SYNC, "{not json")
-        assert memory.status().last_sync is None
-
-
-def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed, embedder):
-    with Memory.open(indexed, embedder=embedder) as memory:
-        state = memory.status()
-    assert state.bytes.notes == sum(path.stat().st_size for path in indexed.rglob("*.md"))
-    assert state.bytes.index == os.path.getsize(state.index_path)
-    assert state.bytes.index + state.bytes.log == state.index_bytes
 
 
 def test_the_status_of_openclaw_is_all_there(notes, tmp_path):

@@ -232,8 +232,8 @@ class World:
         self.place.store = self.open_place(self.root, self.index).store
 
     def no_id_names_another_chunk(self) -> None:
-        for path in self.place.store.files():
-            for stored in self.place.store.file_chunks(path):
+        for path in self.place.store.get_files():
+            for stored in self.place.store.get_file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 
 
@@ -273,9 +273,9 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         fresh = open_place(world.root, world.fresh)
         fresh.embedder = world.place.embedder
         fresh.sync()
-        assert world.place.store.meta().identity == fresh.store.meta().identity
+        assert world.place.store.read_meta().identity == fresh.store.read_meta().identity
         assert world.place.rows() == fresh.rows()
-        ours, theirs = world.place.store.files(), fresh.store.files()
+        ours, theirs = world.place.store.get_files(), fresh.store.get_files()
         assert {path: record.hash for path, record in ours.items()} == {
             path: record.hash for path, record in theirs.items()
         }

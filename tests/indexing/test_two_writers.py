@@ -62,8 +62,8 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     memory = opened(Named("b"), chunking=chunking)
     assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
     index = store()
-    (zeppelin,) = index.file_chunks("memory/new.md")
-    (vector,) = index.vectors([zeppelin.id]).values()
+    (zeppelin,) = index.get_file_chunks("memory/new.md")
+    (vector,) = index.get_vectors([zeppelin.id]).values()
     index.close()
     assert vector @ Named("b").embed_query("zeppelin seen over the harbour") > 0.5
 

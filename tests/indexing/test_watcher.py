@@ -205,7 +205,7 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
             return sync(SyncParts(workspace, store, None, CONFIG))
 
         def list_files(self) -> dict[str, FileRecord]:
-            return dict(store.files())
+            return dict(store.get_files())
 
     index = Index(workspace)
     with Watcher(workspace, index, CONFIG) as one:
@@ -223,15 +223,3 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
 
 
 # --- what is listened to
-
-
-def test_it_follows_no_symlink_and_the_folder_that_takes_its_place(watched, root, tmp_path):
-    (tmp_path / "talks").mkdir()
-    (root / "sessions").symlink_to(tmp_path / "talks")
-    one, index = watched(root)
-    assert one.state == "watching 2 folders"
-    (root / "sessions").unlink()
-    (root / "sessions").mkdir()
-    eventually(lambda: one.state == "watching 3 folders")
-    (root / "sessions" / "talk.jsonl").write_text(MESSAGE)
-    eventually(lambda: "sessions/talk.jsonl" in index.records)

@@ -9,15 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 from watchdog.observers import inotify_c
 from watching import CONFIG, LONG_ENOUGH, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
-from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.types import Skipped
 from openclaw_memory.workspace import Workspace
@@ -108,17 +105,6 @@ def test_without_events_it_looks_again_and_again_and_says_why(watched, root, wit
         eventually(lambda before=before: one.syncs > before and index.follows_the_disk())
 
 
-def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root, monkeypatch):
-    for number in range(5):
-        (root / "memory" / str(number)).mkdir()
-    grant_three = refuse(errno.ENOSPC, inotify_c.inotify_add_watch, times=3)
-    monkeypatch.setattr(inotify_c, "inotify_add_watch", grant_three)
-    one, index = watched(root)
-    assert one.state.startswith("polling")
-    (root / "memory" / "4" / "b.md").write_text("two\n")
-    eventually(lambda: "memory/4/b.md" in index.records)
-
-
 def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root, monkeypatch):
     monkeypatch.setattr(Watcher, "_take_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
     monkeypatch.setattr("openclaw_memory.indexing.watcher.RESCAN_SECONDS", 1.0)
@@ -129,43 +115,6 @@ def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root, m
 
 
 # --- errors
-def test_a_sync_that_fails_is_told_and_tried_again_until_it_succeeds(watched, root):
-    one, index = watched(root)
-    tries: list[str] = []
-
-    def fail_twice() -> None:
-        tries.append(one.last_error or "")
-        if len(tries) <= 2:
-            raise [WorkspaceError("no such folder"), ZeroDivisionError("a mistake")][len(tries) - 1]
-
-    index.before = fail_twice
-    append(root)
-    eventually(lambda: len(tries) == 3 and not one.is_behind)
-    assert tries == ["", "WorkspaceError: no such folder", "ZeroDivisionError: a mistake"]
-    assert one.last_error is None
-    assert index.follows_the_disk()
-
-
-@pytest.mark.parametrize("kind", ["standing by", "failing", "failing without events", "without a workspace"])
-def test_it_rests_while_it_can_do_nothing(watched, root, monkeypatch, kind):
-    if kind == "standing by":
-        watched(root)
-    if kind == "failing without events":
-        monkeypatch.setitem(sys.modules, "watchdog.observers", None)
-    step, steps = Watcher._step, []
-    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS"):
-        monkeypatch.setattr(watcher, name, 1000.0)
-    monkeypatch.setattr(Watcher, "_step", lambda self: (steps.append(self), step(self))[1])
-    if kind == "failing":
-        monkeypatch.setattr(FakeIndex, "sync_watched", lambda _: 1 // 0)
-    if kind == "without a workspace":
-        monkeypatch.setattr(Workspace, "scan", lambda _: 1 // 0)
-    one, _ = watched(root, ready=False)
-    eventually(lambda: one.last_error or one.syncs or one.state.startswith("standing by"))
-    time.sleep(0.2)
-    assert sum(1 for stepped in steps if stepped is one) <= 6
-
-
 def test_what_a_sync_had_to_leave_out_is_told_and_tried_again(watched, root):
     one, index = watched(root)
     index.failed = (Skipped("memory/a.md", "cannot be read"), Skipped("memory/b.md", "cannot be cut"))
@@ -206,14 +155,6 @@ def test_it_can_be_stopped_twice_and_from_any_thread(watched, root):
     with one:
         eventually(lambda: one.syncs >= 2)
     assert index.follows_the_disk()
-
-
-def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root):
-    one, index = watched(root)
-    index.before = one.stop
-    append(root)
-    eventually(lambda: one.state == "stopped")
-    assert one.syncs == 2
 
 
 def test_it_ends_when_the_owner_of_its_index_is_gone(root):

@@ -31,8 +31,8 @@ def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, stat
     build.fill(store, build.units(100))
     change(path, statement)
     with pytest.raises(CorruptIndexError, match=r"is damaged .*Sync again: the index is built again"):
-        store.chunks([8, 1000])
-    assert [found.id for found in store.chunks([60])] == [60] or "file" in statement
+        store.get_chunks([8, 1000])
+    assert [found.id for found in store.get_chunks([60])] == [60] or "file" in statement
 
 
 def test_a_deep_check_names_the_chunks_that_changed(store, path, build):
@@ -50,5 +50,5 @@ def test_any_text_comes_back_as_it_was_written(store, build, text):
     row = type(build.row(1))(chunk, "term", "", None)
     store.replace_files([(build.record("memory/ä.md"), [row])])
     store.extend_file(build.record("memory/ä.md"), [row], 5)
-    assert [found.chunk for found in store.chunks(range(9))] == [chunk, chunk]
+    assert [found.chunk for found in store.get_chunks(range(9))] == [chunk, chunk]
     assert store.verify() == ()

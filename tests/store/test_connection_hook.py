@@ -45,7 +45,7 @@ def test_a_hook_has_each_connection_before_anything_is_read(path, build):
     assert not path.read_bytes().startswith(b"SQLite format 3")
     again = Password("s3cret")
     with closing(SqliteStore(path, hook=again)) as store:
-        assert len(store.files()) == 2
+        assert len(store.get_files()) == 2
         assert not again.begun
         assert again.connections
 
@@ -54,28 +54,28 @@ def test_an_index_under_another_password_is_an_error(path, build):
     with closing(SqliteStore(path, hook=Password("s3cret"))) as store:
         build.fill(store, build.units(3))
     with closing(SqliteStore(path, hook=Password("other"))) as store, pytest.raises(CorruptIndexError):
-        store.files()
+        store.get_files()
 
 
 def test_the_next_index_is_built_through_the_hook_too(path, build):
     with closing(SqliteStore(path, hook=Password("s3cret"))) as store:
         build.fill(store, build.units(3))
         store.begin_build(replace(build.META, model="next")).publish()
-        assert store.meta().model == "next"
+        assert store.read_meta().model == "next"
     assert not path.read_bytes().startswith(b"SQLite format 3")
 
 
 def test_an_index_is_written_anew_through_another_hook_and_as_a_plain_one(path, build):
     with closing(SqliteStore(path, hook=Password("s3cret"))) as store:
         build.fill(store, build.units(60))
-        before = store.meta(), store.files(), store.chunks(range(99))
+        before = store.read_meta(), store.get_files(), store.get_chunks(range(99))
     for old, new in (("s3cret", "other"), ("other", None)):
         announced = []
         with closing(SqliteStore(path, hook=Password(old))) as store:
             store.rewrite(lambda new=new: new and Password(new), partial(announced.append, True))
         assert announced == [True]
         with closing(SqliteStore(path, hook=new and Password(new))) as store:
-            assert (store.meta(), store.files(), store.chunks(range(99))) == before
+            assert (store.read_meta(), store.get_files(), store.get_chunks(range(99))) == before
             assert store.verify() == ()
     assert path.read_bytes().startswith(b"SQLite format 3")
 
@@ -85,7 +85,7 @@ def test_without_the_hook_it_was_written_with_an_index_says_that_one_is_missing(
         build.fill(store, build.units(3))
     before = path.read_bytes()
     with closing(SqliteStore(path)) as store:
-        for call in (store.meta, lambda: store.set_meta("a", "b")):
+        for call in (store.read_meta, lambda: store.set_meta("a", "b")):
             with pytest.raises(StoreError, match=r"written through a connection hook.*hook="):
                 call()
     assert path.read_bytes() == before

@@ -29,7 +29,7 @@ def test_text_that_is_no_unicode_is_refused_whole(store, value, build):
                 (build.record("memory/bad.md"), [bad]),
             ]
         )
-    assert store.files() == {}
+    assert store.get_files() == {}
 
 
 def test_a_store_without_meta_takes_no_rows(store, build):
@@ -76,11 +76,11 @@ def test_reading_writes_nothing(store, path, build):
     store.prune()
     watcher = apsw.Connection(str(path))
     before = watcher.execute("PRAGMA data_version").fetchall()
-    store.known_vectors([build.key(3), build.key("other")])
-    store.known_vectors([build.key(3)], "check/other")
+    store.find_keys([build.key(3), build.key("other")])
+    store.find_keys([build.key(3)], "check/other")
     store.search_vector(vectors[3], 5)
     store.search_text(["all"], 5)
-    store.vectors([1, 2])
+    store.get_vectors([1, 2])
     store.prune()
     assert watcher.execute("PRAGMA data_version").fetchall() == before
     store.remove_files(["memory/0.md"])

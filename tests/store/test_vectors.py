@@ -80,7 +80,7 @@ def test_a_chunk_whose_vector_is_all_zero_is_found_by_its_words_alone(store, bui
     vectors[1] = -0.0
     store.add_vectors([build.key(number) for number in range(3)], vectors)
     store.replace_files([(build.record("memory/0.md"), [build.row(number, f"n{number}") for number in range(3)])])
-    assert store.known_vectors([build.key(1)]) == {build.key(1)}
+    assert store.find_keys([build.key(1)]) == {build.key(1)}
     assert [hit.chunk_id for hit in store.search_text(["n1"], 5)] == [2]
     assert sorted(hit.chunk_id for hit in store.search_vector(vectors[0], 5)) == [1, 3]
     assert store.search_vector(vectors[1], 5) == []
@@ -92,7 +92,7 @@ def test_cosines_of_vectors_in_half_the_room_are_those_of_the_vectors(store, pat
     build.fill(store, vectors)
     scores = {hit.chunk_id: hit.score for hit in store.search_vector(vectors[0], 300)}
     assert [scores[at + 1] for at in range(300)] == pytest.approx((vectors @ vectors[0]).tolist(), abs=2e-5)
-    assert np.array_equal(store.vectors([2])[2], vectors[1])
+    assert np.array_equal(store.get_vectors([2])[2], vectors[1])
     with closing(apsw.Connection(str(path))) as db:
         assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 256,)]
 
@@ -112,7 +112,7 @@ def test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy(store, bui
 
 def test_the_dimensions_of_the_first_vectors_are_remembered_in_meta(store, build):
     build.fill(store, build.units(5, dims=48))
-    assert store.meta() == replace(build.META, dims=48)
+    assert store.read_meta() == replace(build.META, dims=48)
 
 
 @pytest.mark.parametrize("source", [None, "memory"])
@@ -155,5 +155,5 @@ def test_filters_pass_the_chunks_that_are_there_while_files_come_grow_and_go(pat
                 store.remove_files([name])
                 there.pop(name, None)
             wanted = frozenset(rng.sample(sorted(there), rng.randrange(len(there) + 1)))
-            found = store.chunks(hit.chunk_id for hit in store.search_text(["all"], 99, where=_OneOf(wanted)))
+            found = store.get_chunks(hit.chunk_id for hit in store.search_text(["all"], 99, where=_OneOf(wanted)))
             assert Counter(stored.path for stored in found) == {one: there[one] for one in wanted}

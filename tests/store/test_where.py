@@ -45,7 +45,7 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
         rows = [build.row(at) for at in range(len(held))]
         rows = [replace(row, chunk=replace(row.chunk, metadata=one)) for row, one in zip(rows, held, strict=True)]
         store.replace_files([(build.record("memory/a.md"), rows)])
-        assert [dict(stored.chunk.metadata) for stored in store.chunks(range(9))] == held
+        assert [dict(stored.chunk.metadata) for stored in store.get_chunks(range(9))] == held
         for where in wheres:
             right = {at for at, one in enumerate(held, 1) if chunk_test(where)("memory/a.md", one)}
             assert {hit.chunk_id for hit in store.search_text(["term"], 9, where=where)} == right, where
@@ -105,7 +105,7 @@ class Counting:
 def test_of_a_filter_with_ranges_only_the_chunks_in_them_are_looked_at_and_once(many, one):
     wanted = [
         record.path
-        for record in many.files().values()
+        for record in many.get_files().values()
         if (value := getattr(record, one.column)) == one.text or (one.is_prefix and value.startswith(one.text))
     ]
     test = Counting(one)

@@ -89,7 +89,7 @@ def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(p
     assert len(place.service.jobs) == 1
     with place.opened() as store:
         best = store.search_vector(HashingEmbedder().embed_query("memo number 3"), 1)
-        assert store.chunks([best[0].chunk_id])[0].path == "memory/3.md"
+        assert store.get_chunks([best[0].chunk_id])[0].path == "memory/3.md"
 
 
 def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place):
@@ -170,7 +170,7 @@ def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_plac
     assert (report.rebuilt, len(report.waiting), report.ok) == (None, 8, False)
     assert "batch API" in "".join(reasons(report))
     with place.opened() as store:
-        assert "fake-1" in store.meta().identity
+        assert "fake-1" in store.read_meta().identity
     assert place.vectors() == 8
     place.write("memory/new.md", "a zeppelin was seen")
     assert place.sync().rebuilt is None

@@ -185,7 +185,7 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
         memory.sync()
         index = Path(memory.status().index_path)
         with closing(SqliteStore.open(index)) as store:
-            meta = store.meta()
+            meta = store.read_meta()
         assert meta is not None
         jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
         save(get_path(index), {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})

@@ -52,7 +52,7 @@ def state(path):
     """What an index answers."""
     with closing(open_store(path)) as store:
         assert store.verify() == ()
-        return store.meta(), store.files(), store.chunks(range(100)), list(store.vectors(range(100)))
+        return store.read_meta(), store.get_files(), store.get_chunks(range(100)), list(store.get_vectors(range(100)))
 
 
 def files_of(path):
@@ -92,7 +92,7 @@ def test_a_key_of_the_environment_is_used_and_none_is_made(tmp_path, monkeypatch
     assert not (locate_user_data() / "keys").exists()
     monkeypatch.delenv(VARIABLE)
     with closing(open_store(path)) as store, pytest.raises(UserKeyError, match=f"not in {VARIABLE}"):
-        store.meta()
+        store.read_meta()
 
 
 def test_an_index_that_was_deleted_is_made_again_with_the_same_key_whatever_the_settings_say(filled):
@@ -157,7 +157,7 @@ def test_a_key_file_in_the_opened_folder_is_not_read(filled):
 
 def test_a_store_without_the_hook_says_that_it_is_missing(filled):
     with closing(SqliteStore(filled)) as store, pytest.raises(StoreError, match=r"hook=.*encryption"):
-        store.meta()
+        store.read_meta()
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -166,8 +166,8 @@ def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes
     (locate_user_data() / "keys" / key).unlink()
     store = open_store(filled, ENCRYPTED, read_only=read_only)
     for call in (
-        store.meta,
-        lambda: store.chunks([1]),
+        store.read_meta,
+        lambda: store.get_chunks([1]),
         lambda: store.search_text(["all"], 5),
         store.describe,
         store.verify,
@@ -188,7 +188,7 @@ def test_where_the_data_folder_was_lost_nothing_is_set_aside_or_guessed(filled):
     State(filled.parent).path.unlink()
     before = files_of(filled)
     with closing(open_store(filled, ENCRYPTED)) as store:
-        for call in (store.meta, lambda: store.set_meta("a", "b")):
+        for call in (store.read_meta, lambda: store.set_meta("a", "b")):
             with pytest.raises(UserKeyError, match="delete the index"):
                 call()
     assert files_of(filled) == before
@@ -197,7 +197,7 @@ def test_where_the_data_folder_was_lost_nothing_is_set_aside_or_guessed(filled):
 def test_another_key_does_not_open_it_and_that_is_damage(filled):
     State(filled.parent).write(keys.choose_key("file").id)
     with closing(open_store(filled)) as store, pytest.raises(CorruptIndexError):
-        store.meta()
+        store.read_meta()
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_another_key_does_not_open_it_and_that_is_damage(filled):
 def test_a_damaged_record_is_an_error_that_says_what_to_do(filled, content):
     State(filled.parent).path.write_bytes(content)
     with pytest.raises((UserKeyError, StoreError), match="restore it, or delete it"):
-        open_store(filled).meta()
+        open_store(filled).read_meta()
 
 
 # --- encrypted, decrypted, with another key
@@ -264,7 +264,7 @@ def test_an_index_that_is_to_be_made_is_encrypted_and_is_not(tmp_path):
 def test_an_index_that_is_open_elsewhere_stays_as_it_is(tmp_path, change):
     path = fill(tmp_path / "index.sqlite", None if change is encrypt_index else ENCRYPTED)
     store = open_store(path)
-    store.meta()
+    store.read_meta()
     before, there = key_of(tmp_path), kept_keys()
     with pytest.raises(IndexLockedError, match="is open elsewhere"):
         change(tmp_path, path)
@@ -277,9 +277,9 @@ def test_an_index_that_is_open_elsewhere_stays_as_it_is(tmp_path, change):
 
 def test_a_child_that_was_forked_reads_and_writes_an_encrypted_index(filled):
     with closing(open_store(filled)) as store:
-        assert len(store.files()) == 6
+        assert len(store.get_files()) == 6
         if (child := os.fork()) == 0:
-            store.set_meta("child", str(len(store.files())))
+            store.set_meta("child", str(len(store.get_files())))
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         assert store.get_meta("child") == "6"

@@ -8,7 +8,7 @@ from openclaw_memory_postgres.store import TABLES, PostgresStore
 def connection(database):
     import psycopg
 
-    PostgresStore(database, tenant="any").meta()
+    PostgresStore(database, tenant="any").read_meta()
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
 

@@ -47,7 +47,7 @@ def check(url, tenants, answered):
     for number in range(tenants):
         store = PostgresStore(url, tenant=f"tenant {number}")
         wanted = {path for tenant, path in answered if tenant == number}
-        assert wanted <= set(store.files())
+        assert wanted <= set(store.get_files())
         assert store.verify() == ()
         assert len(store.search_text(["torn"], 99)) == (5 if wanted else 0)
 

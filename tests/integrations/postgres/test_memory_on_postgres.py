@@ -45,8 +45,8 @@ def test_texts_that_the_server_takes_for_none_come_back_as_they_were(database):
     ]
     record = replace(make_record("memory/\ud800.md"), doc_id="d\x00", part_of="\x01")
     store.replace_files([(record, rows)])
-    assert store.files(ids=["d\x00"], part_of=None) == store.files(part_of="\x01") == {record.path: record}
-    assert [one.chunk for one in store.file_chunks(record.path)] == [row.chunk for row in rows]
+    assert store.get_files(ids=["d\x00"], part_of=None) == store.get_files(part_of="\x01") == {record.path: record}
+    assert [one.chunk for one in store.get_file_chunks(record.path)] == [row.chunk for row in rows]
 
 
 def test_a_lost_connection_is_made_again(notes, database):

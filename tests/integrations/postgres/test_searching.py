@@ -64,14 +64,14 @@ def test_what_is_left_of_a_block_ranks_as_if_it_were_all_that_was_ever_written(s
 
     fresh = PostgresStore(server, tenant="never in blocks")
     fresh.begin_build(make_meta()).publish()
-    for path, record in store.files().items():
-        rows = [make_row(one.chunk.start_line, one.chunk.text) for one in store.file_chunks(path)]
+    for path, record in store.get_files().items():
+        rows = [make_row(one.chunk.start_line, one.chunk.text) for one in store.get_file_chunks(path)]
         fresh.replace_files([(record, rows)])
     for terms in (["every"], ["mod1", "n0"], ["mod7x3", "new", "longer"], ["n20"]):
         for match in ("any", "all"):
             one, other = (
                 {(names[hit.chunk_id], round(hit.score, 9)) for hit in each.search_text(terms, 99, match=match)}
                 for each in (store, fresh)
-                for names in [{c.id: (c.path, c.chunk.start_line) for c in each.chunks(range(1, 400))}]
+                for names in [{c.id: (c.path, c.chunk.start_line) for c in each.get_chunks(range(1, 400))}]
             )
             assert one == other

@@ -20,17 +20,17 @@ def everything(store):
     vector = make_vectors(1)[0]
     hits = store.find_hits(HitRequest(["every", "n1"], vector, counted=["every"]))
     return {
-        "meta": store.meta(),
+        "meta": store.read_meta(),
         "name": store.get_meta("name"),
-        "files": dict(store.files()),
-        "by id": dict(store.files(ids=["d"])),
+        "files": dict(store.get_files()),
+        "by id": dict(store.get_files(ids=["d"])),
         "text": store.search_text(["every"], 99),
         "vector": store.search_vector(vector, 99),
-        "chunks": store.chunks(range(99)),
-        "file": store.file_chunks("memory/0.md"),
-        "vectors": sorted(store.vectors(list(range(99)))),
-        "known": store.known_vectors([make_key(n) for n in range(20)]),
-        "identities": dict(store.identities()),
+        "chunks": store.get_chunks(range(99)),
+        "file": store.get_file_chunks("memory/0.md"),
+        "vectors": sorted(store.get_vectors(list(range(99)))),
+        "known": store.find_keys([make_key(n) for n in range(20)]),
+        "identities": dict(store.count_identities()),
         "hits": (len(hits.by_source), hits.chunk_count, dict(hits.frequencies)),
         "counts": (store.describe().files, store.describe().chunks, store.describe().vectors),
         "sound": store.verify(),
@@ -53,7 +53,7 @@ def change(store, what):
         store.recover("a test says so")
     elif what == "note":
         store.set_meta("name", "text")
-    elif "memory/0.md" in store.files():
+    elif "memory/0.md" in store.get_files():
         store.extend_file(make_record("memory/0.md"), [make_row(9, "every more")], 3)
 
 
@@ -122,5 +122,5 @@ def test_what_names_no_tenant_or_schema_is_refused(tenant, schema):
 def test_a_server_that_is_down_is_said_without_the_password():
     store = PostgresStore("postgresql://me:hush@127.0.0.1:9/memory", tenant="a")
     with pytest.raises(StoreError, match=r"me@127\.0\.0\.1:9/memory cannot be reached") as caught:
-        store.meta()
+        store.read_meta()
     assert "hush" not in str(caught.value)
