@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, Callbacks
 from langchain_core.language_models import BaseLanguageModel
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
+T = TypeVar("T")
+Ask = Callable[[Any], T]
 
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
@@ -45,17 +47,7 @@ def prepare_flush(
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts.
     """
     bound, can_call = _with_tool(model, turn)
-    config = _make_config("flush")
-
-    def ask(messages: list[BaseMessage]) -> ModelReply:
-        context = copy_context()
-        context.run(var_child_runnable_config.set, None)  # else the model would be a part of the run under way
-        return _read(context.run(bound.invoke, messages, config))
-
-    async def aask(messages: list[BaseMessage]) -> ModelReply:
-        var_child_runnable_config.set(None)  # in the context of the task that asks
-        return _read(await bound.ainvoke(messages, config))
-
+    ask, aask = _prepare_calls(bound, "flush")
     return _choose_form(messages), FlushModel(
         ask=aask if is_async else ask,
         system=SystemMessage,
@@ -73,17 +65,29 @@ def prepare_intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[
 
     Its calls are children of the current run as those of a flush are: no stream has them.
     """
-    bound, config = _prepare(model, None), _make_config("intent")
+    ask, aask = _prepare_calls(_prepare(model, None), "intent")
 
-    def ask(prompt: str) -> str:
+    async def aask_text(prompt: str) -> str:
+        return (await aask(prompt)).text
+
+    return lambda prompt: ask(prompt).text, aask_text
+
+
+def _prepare_calls(
+    model: Model, kind: str
+) -> tuple[Callable[[Any], ModelReply], Callable[[Any], Awaitable[ModelReply]]]:
+    """Return a function that asks a model apart from the streams of the current run, and its awaited twin."""
+    config = _make_config(kind)
+
+    def ask(prompt: Any) -> ModelReply:
         context = copy_context()
         context.run(var_child_runnable_config.set, None)  # else the model would be a part of the run under way
-        return _read(context.run(bound.invoke, prompt, config)).text
+        return _read(context.run(model.invoke, prompt, config))
 
-    async def aask(prompt: str) -> str:
+    async def aask(prompt: Any) -> ModelReply:
         token = var_child_runnable_config.set(None)
         try:
-            return _read(await bound.ainvoke(prompt, config)).text
+            return _read(await model.ainvoke(prompt, config))
         finally:
             var_child_runnable_config.reset(token)
 

@@ -41,13 +41,7 @@ from langchain_openclaw_memory._store_records import (
 from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import compile_filter, item_files
-from openclaw_memory.errors import (
-    ConfigError,
-    InvalidInputError,
-    PathNotAllowedError,
-    QueryError,
-    SyncBusyError,
-)
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, SyncBusyError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import is_shown
 

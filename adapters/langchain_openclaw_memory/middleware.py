@@ -19,15 +19,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import (
-    PendingFlush,
-    asave,
-    can_save,
-    check_memory,
-    find_session,
-    get_window,
-    save,
-)
+from langchain_openclaw_memory._flush import PendingFlush, asave, can_save, check_memory, find_session, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import READING, find_first, get_reported_tokens, is_summary
 from langchain_openclaw_memory._session import (
@@ -107,13 +99,10 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save memories of the messages that the summary replaces."""
-        leased = lease_run_memory(
-            self.memory, get_run_config()
-        )  # a run that chooses none is told before a summary is paid
+        messages = state["messages"]
+        leased, place, may_wait = self._locate(messages)  # a run that chooses none is told before a summary is paid
         if not leased.config.compaction.enabled:
             return None
-        messages = state["messages"]
-        place, may_wait = self._locate(leased, messages)
         if may_wait and place in self._postponed and not can_save(leased, self.session_key, messages):
             return None
         update = super().before_model(state, runtime)
@@ -123,11 +112,10 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise as `before_model` does, with awaited models and files in a thread."""
-        leased = lease_run_memory(self.memory, get_run_config())
+        messages = state["messages"]
+        leased, place, may_wait = self._locate(messages)
         if not leased.config.compaction.enabled:
             return None
-        messages = state["messages"]
-        place, may_wait = self._locate(leased, messages)
         waits = may_wait and place in self._postponed
         if waits and not await run_in_thread(can_save, leased, self.session_key, messages):
             return None
@@ -162,13 +150,14 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         session = find_session(self.session_key, lost)
         return PendingFlush(leased, session, self.flush_model, lost, self.token_counter, cut=True, may_wait=may_wait)
 
-    def _locate(self, leased: RunMemory, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
-        """Return folder and session of this run's conversation, and whether there is room for it to wait."""
+    def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, tuple[Path, str], bool]:
+        """Return the memory of this run, folder and session of its conversation, and whether it has room to wait."""
+        leased = lease_run_memory(self.memory, get_run_config())
         place = leased.folder, find_session(self.session_key, messages).key
         window, is_refused = get_window(self.model), self._postponed.get(place, False)
         if window is None or is_refused:
-            return place, not is_refused
-        return place, max(self.token_counter(messages), get_reported_tokens(messages)) < _FULL * window
+            return leased, place, not is_refused
+        return leased, place, max(self.token_counter(messages), get_reported_tokens(messages)) < _FULL * window
 
     def _settle(
         self, place: tuple[Path, str], update: dict[str, Any] | None, *, postpone: bool
@@ -183,7 +172,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def _end_wait(self, request: ModelRequest[Any]) -> bool:
         """Have the conversation of a refused request wait no longer; return whether it did."""
-        place, _ = self._locate(lease_run_memory(self.memory, get_run_config()), request.state["messages"])
+        _, place, _ = self._locate(request.state["messages"])
         if is_waiting := place in self._postponed:
             self._postponed[place] = True
         return is_waiting

@@ -171,12 +171,7 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
     """
 
     def __init__(
-        self,
-        embed_model: BaseEmbedding,
-        *,
-        model: str | None = None,
-        identity: str | None = None,
-        local: bool = False,
+        self, embed_model: BaseEmbedding, *, model: str | None = None, identity: str | None = None, local: bool = False
     ) -> None:
         """Wrap an embedding of LlamaIndex.
 

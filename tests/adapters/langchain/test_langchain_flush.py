@@ -7,12 +7,7 @@ import os
 import pytest
 from chat_scripts import FACT, SUMMARY, Listening, chat_with, flushes, notes, run, says, sessions, thread, writes_facts
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    AgentMiddleware,
-    SummarizationMiddleware,
-    summarization,
-    wrap_model_call,
-)
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware, summarization, wrap_model_call
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
@@ -77,38 +72,6 @@ def make_agent(memory, reported):
 
 
 # --- once before each cut
-
-
-async def stream(agent, text):
-    assert list(agent.stream(says(text), thread(), stream_mode=["messages", "updates"]))
-
-
-async def astream(agent, text):
-    assert [part async for part in agent.astream(says(text), thread(), stream_mode=["messages", "updates"])]
-
-
-async def astream_events(agent, text):
-    assert [event async for event in agent.astream_events(says(text), thread(), version="v2")]
-
-
-WAYS = [
-    lambda agent, text: run(agent, says(text), thread()),
-    lambda agent, text: run(agent, says(text), thread(), is_async=True),
-    *(stream, astream, astream_events),
-]
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sampled(2)
-async def test_each_cycle_has_one_flush_and_its_facts_are_noted(memory, make_agent, reported, way):
-    agent = make_agent()
-    for text in (FACT, *CHATTER):
-        await way(agent, text)
-    # The first flush asks its model twice, for the call of the tool and for the end.
-    cycles = reported.between_summaries()
-    assert [cycle.count("flush") for cycle in cycles] == [2, 1, 1, 1][: len(cycles)]
-    assert len(cycles) >= 3
-    assert "4711" in notes(memory)
 
 
 def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, reported, caplog):

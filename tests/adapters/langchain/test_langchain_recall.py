@@ -117,10 +117,12 @@ async def test_after_a_summary_the_older_part_is_recalled_and_the_summary_is_not
     assert "pets" in summary.text
     assert "recalled-memory" not in summary.text
     assert "My cat is called Tom." in question.text
-    alone = create_agent(model, middleware=[OpenClawRecallMiddleware(memory), summarization])
-    await run(alone, {"messages": ["a", "b", "c", "d", QUESTION, AIMessage("Hm.")]})
-    assert FACT in model.requests[-1].text
-    assert "recalled-memory" not in model.requests[-1].messages[0].text
+    for keep in (1, 2):  # of the question and the reply to it
+        summarization = SummarizationMiddleware(summariser, trigger=("messages", 5), keep=("messages", keep))
+        alone = create_agent(model, middleware=[OpenClawRecallMiddleware(memory), summarization])
+        await run(alone, {"messages": ["a", "b", "c", "d", QUESTION, AIMessage("Hm.")]})
+        assert (FACT in model.requests[-1].text) is (keep == 2)
+        assert "recalled-memory" not in model.requests[-1].messages[0].text
 
 
 async def test_a_model_that_fails_is_not_taken_for_the_memory(memory, scripted):

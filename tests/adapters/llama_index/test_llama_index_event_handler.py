@@ -159,17 +159,14 @@ def speaking(kind, llm, history):
     """A program of a kind, with a history that is cut: a function that says a text to it."""
     if kind.endswith("agent"):
         make = ReActAgent if kind == "reasoning agent" else FunctionAgent
-        agent = make(tools=[read_page], llm=llm, system_prompt="Be kind.", streaming=kind == "streaming agent")
+        agent = make(tools=[read_page], llm=llm, system_prompt="Be kind.")
         return lambda text: agent.run(text, memory=history)
     engine = SimpleChatEngine.from_defaults(llm=llm, memory=history, system_prompt="Be kind.")
 
     async def stream(text):
         assert [piece async for piece in (await engine.astream_chat(text)).async_response_gen()]
 
-    return {
-        "achat": engine.achat, "astream_chat": stream, "chat": partial(asyncio.to_thread, engine.chat),
-        "stream_chat": lambda text: asyncio.to_thread(lambda: list(engine.stream_chat(text).response_gen)),
-    }[kind]  # fmt: skip
+    return engine.achat if kind == "achat" else stream
 
 
 # The window of the handler is the limit of the buffer, of which four characters are a token.
@@ -180,9 +177,6 @@ def speaking(kind, llm, history):
         ("reasoning agent", reasons, 1_100, False),
         ("astream_chat", "ok", 64, False),
         ("achat", "ok", 1_100, True),
-        pytest.param("streaming agent", tool_user, 1_100, False, marks=pytest.mark.nightly),
-        pytest.param("chat", "ok", 500, False, marks=pytest.mark.nightly),
-        pytest.param("stream_chat", "ok", 1_023, False, marks=pytest.mark.nightly),
     ],
 )
 async def test_of_a_buffer_that_drops_messages_nothing_is_lost(

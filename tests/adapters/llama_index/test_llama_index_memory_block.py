@@ -103,11 +103,7 @@ def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory
 
 
 def test_the_transcript_is_that_of_the_session(memory, spoken):
-    for key, session, name in (
-        (None, None, "main"),
-        (None, "s1", "s1"),
-        ("agent:main:main", "s1", "agent:main:main"),
-    ):
+    for key, session, name in ((None, None, "main"), (None, "s1", "s1"), ("agent:main:main", "s1", "agent:main:main")):
         put(OpenClawMemoryBlock(memory, session_key=key), [user("Hi.")], session)
         assert spoken(name) == ["Hi."]
 
@@ -320,12 +316,18 @@ def recalling(memory):
     return OpenClawMemoryBlock(memory)
 
 
-def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memory):
+def test_the_block_stays_the_same_until_the_message_is_answered_or_out_of_view(recalling, memory):
     first = get(recalling, ASKED)
     memory.append("The boiler code is 4712 now.", date="2026-02-10")
     memory.sync()
     assert get(recalling, ASKED) == get(recalling, ASKED, user(ASKED.content)) == first
-    assert "4712" in get(recalling, ASKED, reply("It is 4711."), ASKED)
+    again = (ASKED, reply("It is 4711."), ASKED)
+    assert "4712" in get(recalling, *again)
+    memory.append("Correction: the boiler code is 4713.", date="2026-02-11")
+    memory.sync()
+    assert "4713" not in get(recalling, *again)
+    put(recalling, again[:2], session=None)
+    assert "4713" in get(recalling, *again)
 
 
 def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(memory):

@@ -11,12 +11,7 @@ from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQue
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, asking, facts, node, one_filter
 
-from openclaw_memory.errors import (
-    ConfigError,
-    InvalidInputError,
-    PathNotAllowedError,
-    WorkspaceError,
-)
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WorkspaceError
 
 
 class TestContract(VectorStoreContract):
@@ -138,9 +133,6 @@ def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
     assert plain.embedding is None
     vector = np.array(WORDS.get_text_embedding(FACTS["cook"]))
     assert whole.embedding == pytest.approx(vector / np.linalg.norm(vector), abs=1e-6)
-
-
-# --- nodes are files
 
 
 # --- deleting

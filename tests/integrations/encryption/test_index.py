@@ -285,18 +285,6 @@ def test_a_child_that_was_forked_reads_and_writes_an_encrypted_index(filled):
         assert store.get_meta("child") == "6"
 
 
-def test_a_damaged_index_is_made_again_with_its_key_and_the_damaged_one_is_deleted(filled):
-    key = key_of(filled.parent)
-    content = bytearray(filled.read_bytes())
-    content[100:200] = os.urandom(100)
-    filled.write_bytes(content)
-    with Memory.open(filled.parent, embedder="hashing", index_path=filled) as memory:
-        memory.sync()
-        assert memory.search("text 3")
-        assert memory.status().engine["key"] == key
-    assert not list(filled.parent.glob("*.damaged-*"))
-
-
 # --- commands
 @pytest.fixture
 def on_notes(run, notes):

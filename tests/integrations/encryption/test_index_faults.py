@@ -135,6 +135,7 @@ def test_a_damaged_encrypted_index_is_built_again_with_its_key(tmp_path, begun, 
             memory.sync()
             memory.sync(force=True)
             assert telling(index_folder(notes)) == []
+        assert not list(index.parent.glob("*.damaged-*"))
         assert key_of(notes) == key
         assert content(notes) == right
         shutil.rmtree(notes)
