@@ -12,7 +12,6 @@ from openclaw_memory.documents import compile_filter
 from openclaw_memory.errors import QueryError
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.c"]
-MISSING = object()
 scalars = st.sampled_from([None, True, 0, 1, 2.5, -1, "", "x", "xy", "2024-05-01", "2024-05-02T10:00:00+02:00"])
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("bc"), inner), max_leaves=4
