@@ -99,7 +99,7 @@ def year(first_days: int = 0) -> list[dict[str, Any]]:
                 kind = ("preference", "fact", "other")[key % 3]
                 source = RecordSource("chat_turn", f"d{day}-{number}", clock.now)
                 records.remember(kind, f"topic.k{key}", f"value {rng.randrange(3)} of {key}", source=source)
-            beats.beat(budget_seconds=60)
+            beats.run(budget_seconds=60)
             clock.now += DAY
             if day % 7 == 6:
                 sizes = _sizes(memory, memory.status(), Path(folder), clock.now)
