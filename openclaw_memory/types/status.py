@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, structs
 
 from openclaw_memory.types.files import Skipped
-from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
+from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord, first_of
 
 if TYPE_CHECKING:
     import pandas
-
-    from openclaw_memory.types.results import HeartbeatRecord
 
 
 class VectorStatus(Struct, frozen=True):
