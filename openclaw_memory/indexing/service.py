@@ -58,7 +58,6 @@ MAX_REPAIRS = 2  # of a damaged index, for one reader
 QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
 ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
 
-WATCHING = "watching"  # the name of the note about the watcher at work
 DELETED = "the index was deleted, and was built again"
 
 _Result = TypeVar("_Result")
@@ -196,7 +195,7 @@ class IndexService:
         self._check_workspace()
         if self.has_index():
             return
-        self.store().set_meta(WATCHING, "")
+        self.store().set_meta(LAST_ERROR, "")
         from openclaw_memory.config.data_folder import WORKSPACE_PATH
         from openclaw_memory.workspace.safe_folder import SafeFolder
 
@@ -545,12 +544,8 @@ class IndexService:
         return self.store().lock("watch", 0)
 
     def sync_watched(self) -> SyncReport:
-        """Sync for the watcher, and note its state for other processes."""
-        report = self.sync(progress=self._end_when_unwatched, reason="watcher")
-        with suppress(OpenClawMemoryError, OSError):
-            if self.watcher is not None and self.store().get_meta(WATCHING) != self.watcher.state:
-                self.store().set_meta(WATCHING, self.watcher.state)
-        return report
+        """Sync for the watcher; the sync ends at its next transaction when the watcher is stopped."""
+        return self.sync(progress=self._end_when_unwatched, reason="watcher")
 
     def _end_when_unwatched(self, _: Progress) -> None:
         self.check_open()
@@ -561,9 +556,7 @@ class IndexService:
         """Return the state of the watcher of these files, here or in another process; None without a watcher."""
         if self.watcher is not None and self.watcher.is_running:
             return self.watcher.state
-        if "watch" not in self.describe().locked:
-            return None
-        return f"in another process: {self.store().get_meta(WATCHING) or 'at work'}"
+        return "in another process: at work" if "watch" in self.describe().locked else None
 
     # --- being behind --------------------------------------------------------------------------------------------
 

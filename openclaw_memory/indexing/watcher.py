@@ -17,7 +17,6 @@ from openclaw_memory.indexing.changes import compare_scan, select_urgent
 from openclaw_memory.types import SOURCES, FileRecord, Source, SyncReport
 from openclaw_memory.workspace.paths import (
     NEVER_ENTERED,
-    NOTE_ENDINGS,
     NOTES_FOLDER,
     TRANSCRIPT_ENDINGS,
     is_around_workspace,
@@ -317,18 +316,6 @@ def list_folders(workspace: Workspace) -> dict[str, bool]:
     return {**dict.fromkeys(flat, False), **dict.fromkeys(outer, True)}
 
 
-def classify_event(
-    transcripts: str, folder: str, path: str, *, is_folder: bool, endings: tuple[str, ...] = NOTE_ENDINGS
-) -> Source | None:
-    """Return the source of the file that an event in a followed folder is about; None if it does not count."""
-    parent, name = os.path.split(path)
-    if path == transcripts or (parent == transcripts and name.endswith(TRANSCRIPT_ENDINGS)):
-        return "sessions"
-    if not is_folder and not name.endswith(endings):
-        return None
-    return "memory" if _IGNORED_FOLDERS.isdisjoint(path[len(folder) :].split(os.sep)) else None
-
-
 def _observe(workspace: Workspace, folders: Mapping[str, bool], hint: Callable[[Source], None]) -> BaseObserver:
     """Follow folders in a thread of its own, and call `hint` for each event that counts.
 
@@ -349,12 +336,13 @@ def _observe(workspace: Workspace, folders: Mapping[str, bool], hint: Callable[[
             self.folder = folder
 
         def dispatch(self, event: events.FileSystemEvent) -> None:
-            for path in (event.src_path, event.dest_path):
-                source = classify_event(
-                    transcripts, self.folder, os.fsdecode(path), is_folder=event.is_directory, endings=endings
-                )
-                if path and source is not None:
-                    hint(source)
+            for path in map(str, filter(None, (event.src_path, event.dest_path))):
+                parent, name = os.path.split(path)
+                is_inside = _IGNORED_FOLDERS.isdisjoint(path[len(self.folder) :].split(os.sep))
+                if path == transcripts or (parent == transcripts and name.endswith(TRANSCRIPT_ENDINGS)):
+                    hint("sessions")
+                elif is_inside and (event.is_directory or name.endswith(endings)):
+                    hint("memory")
 
     # A folder added twice makes watchdog warn in its thread; where warnings are errors, that would end all events.
     warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
