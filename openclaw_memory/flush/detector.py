@@ -85,7 +85,7 @@ class ConversationDetector(Generic[M]):
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
         self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
         self._reading, self._save, self._run, self._count = reading, save, run, count
-        self._lock = _forks.rlock()
+        self._lock = _forks.make_rlock()
 
     def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
