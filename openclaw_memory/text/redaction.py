@@ -177,10 +177,7 @@ def _mask_tokens(text: str, run: re.Pattern[str]) -> tuple[str, bool]:
     while (start := far.find(_FAR_RUN, at)) >= 0:
         end = far.find(b" ", start)
         end = end if end >= 0 else len(text)
-        parts += [
-            text[at:start],
-            run.sub(lambda match: _mask_spans(match[0], _find_secrets(match[0])), text[start:end]),
-        ]
+        parts += [text[at:start], run.sub(_mask_run, text[start:end])]
         at = end
     return "".join((*parts, text[at:])), bool(parts)
 

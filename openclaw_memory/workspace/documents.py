@@ -20,7 +20,6 @@ from openclaw_memory.errors import (
     NotFoundError,
     PathNotAllowedError,
     UndecodableError,
-    WriteError,
 )
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, get_embedding, parse, render
 from openclaw_memory.text.policies import NONE, Policies
@@ -372,7 +371,7 @@ def _write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[_Version]
     planned: dict[tuple[str, ...], list[tuple[str, bytes, os.stat_result | None]]] = {}
     for version in versions:
         if version.is_changed:
-            data = files.seal(version.text.encode(), version.place, exists=version.info is not None)
+            data = files.seal(version.text.encode(), version.place, version.info)
             parts = version.place.parts
             planned.setdefault(parts[:-1], []).append((parts[-1], data, version.info))
     for folder, contents in planned.items():
@@ -384,7 +383,7 @@ def _write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[_Version]
 
 def _compose(files: WorkspaceFiles, document: Fields) -> _Version:
     """Make the new version of a file, with the secrets in place of their masks."""
-    place, policies, most = _locate(files, document.path), files.policies, files.settings.max_bytes
+    place, policies = _locate(files, document.path), files.policies
     _check_not_a_day(place.path)
     fields, inner = document.fields, check_text(document.text, f"the text of {place.path}")
     file = _read(place, files)
@@ -400,11 +399,6 @@ def _compose(files: WorkspaceFiles, document: Fields) -> _Version:
         raise InvalidInputError(
             f"{masks[0]!r} in {place.path} masks a secret, which would be lost: add what `documents.get` "
             "returns, and not what a search found"
-        )
-    if (size := len(text.encode())) > most:
-        raise WriteError(
-            f"{place.path} would have {size:,} bytes, more than files.max_bytes ({most:,}), and "
-            "never be read again: part it, or raise files.max_bytes"
         )
     is_changed = file.info is None or file.text != text
     if is_changed and file.info is not None:
@@ -437,11 +431,9 @@ def _check_comparable(vectors: Sequence[tuple[str, int]], existing: AbstractSet[
 
 
 def _check_replaceable(file: _File, text: str, policies: Policies) -> None:
-    path, info = file.place.path, file.info
-    if file.content is None or info is None:
+    path = file.place.path
+    if file.content is None:
         raise _refuse_own(path, "overwritten")
-    if info.st_nlink > 1:
-        raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
     if policies:
         pairs = zip(file.text.split("\n"), policies.mask(file.text).split("\n"), strict=True)
         if any(line.strip() and not safe.strip() and line not in text for line, safe in pairs):

@@ -22,6 +22,7 @@ from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteErro
 from openclaw_memory.text.policies import MASK, NONE, Policies
 from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed
 from openclaw_memory.types.files import SharedFiles
+from openclaw_memory.workspace import paths
 from openclaw_memory.workspace.atomic import (
     append_whole,
     lock_folder,
@@ -33,34 +34,7 @@ from openclaw_memory.workspace.atomic import (
     to_read_error,
     write_whole,
 )
-from openclaw_memory.workspace.paths import (
-    LOWER_CASE_NOTE,
-    MAX_SEALED_TRANSCRIPT_BYTES,
-    NEVER_ENTERED,
-    NOTE_ENDINGS,
-    NOTES_FOLDER,
-    ROOT_NOTES,
-    TRANSCRIPT_SUFFIX,
-    TRANSCRIPTS,
-    Place,
-    explain_left_out,
-    explain_wrong_name,
-    is_around_workspace,
-    is_matching,
-    is_of_the_agent,
-    is_record,
-    is_set_apart,
-    is_transcript,
-    list_names,
-    list_note_endings,
-    locate_configured,
-    locate_transcript,
-    resolve_path,
-    split_below,
-    split_chosen,
-    strip_generated,
-    with_ending,
-)
+from openclaw_memory.workspace.paths import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +78,15 @@ class WorkspaceFiles:
             raise PathNotAllowedError(
                 "the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'"
             )
-        relative = resolve_path(self.root, path.strip())
-        place = locate_transcript(self.root, sessions, relative) or self.allow(relative)
+        relative = paths.resolve_path(self.root, path.strip())
+        place = paths.locate_transcript(self.root, sessions, relative) or self.allow(relative)
         if place is None:
             raise self._explain_not_allowed(path, relative, sessions)
         if (rule := self.find_hiding_rule(place.path)) is not None:
             raise PathNotAllowedError(
                 f"the rule {rule!r} of policies leaves files of this name out: rename it, or change the rule"
             )
-        if not is_matching(self.settings, place.path):
+        if not paths.is_matching(self.settings, place.path):
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
         return place
 
@@ -122,13 +96,13 @@ class WorkspaceFiles:
         with_slashes = posixpath.normpath(relative.replace("\\", "/"))
         if "\\" in relative and self.allow(with_slashes) is not None:
             return NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
-        if is_of_the_agent(self.root, relative):
+        if paths.is_of_the_agent(self.root, relative):
             return PathNotAllowedError(
                 f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
             )
-        more = [ending for ending in self.settings.endings if ending.islower() and ending not in NOTE_ENDINGS]
+        more = [ending for ending in self.settings.endings if ending.islower() and ending not in paths.NOTE_ENDINGS]
         also = f" (or {', '.join(more)})" if more else ""
-        also += f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
+        also += f", {paths.TRANSCRIPTS}/*{paths.TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
         return PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
             f"memory/**/*.md{also} and what files.extra_paths names"
@@ -140,26 +114,26 @@ class WorkspaceFiles:
         Args:
             relative: The path as seen from the workspace.
         """
-        if not relative.endswith(list_note_endings(self.settings)) or explain_wrong_name(relative):
+        if not relative.endswith(paths.list_note_endings(self.settings)) or paths.explain_wrong_name(relative):
             return None
         place = self.make_place(relative)
-        is_note = place.parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(place.parts)
-        is_lower = relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in list_names(self.root)
-        if is_note or is_lower or relative.removesuffix(SUFFIX) in ROOT_NOTES:
+        is_note = place.parts[0] == paths.NOTES_FOLDER and paths.NEVER_ENTERED.isdisjoint(place.parts)
+        is_lower = relative == paths.LOWER_CASE_NOTE and paths.ROOT_NOTES[0] not in paths.list_names(self.root)
+        if is_note or is_lower or relative.removesuffix(SUFFIX) in paths.ROOT_NOTES:
             return place
         for extra in self.locate_extras():
-            below = split_below(relative, extra.path)
-            if below is None or is_around_workspace(extra) or any(map(is_skipped_folder, below[:-1])):
+            below = paths.split_below(relative, extra.path)
+            if below is None or paths.is_around_workspace(extra) or any(map(is_skipped_folder, below[:-1])):
                 continue
-            if extra.path == "." and is_set_apart(self.root, relative):
+            if extra.path == "." and paths.is_set_apart(self.root, relative):
                 continue
-            if NEVER_ENTERED.isdisjoint(extra.parts):
+            if paths.NEVER_ENTERED.isdisjoint(extra.parts):
                 return Place(relative, extra.base, (*extra.parts, *below))
         return None
 
     def locate_extras(self) -> Iterator[Place]:
         """Yield the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the root."""
-        return (locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
+        return (paths.locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
 
     def make_place(self, path: str) -> Place:
         """Return the place of a path below the workspace, whatever it names.
@@ -181,8 +155,8 @@ class WorkspaceFiles:
 
     def find_long_term(self) -> str:
         """Return the file of `MEMORY.md`, as `find` does; `memory.md` where only that exists."""
-        usual, names = self.find(ROOT_NOTES[0]), list_names(self.root)
-        return LOWER_CASE_NOTE if usual not in names and LOWER_CASE_NOTE in names else usual
+        usual, names = self.find(paths.ROOT_NOTES[0]), paths.list_names(self.root)
+        return paths.LOWER_CASE_NOTE if usual not in names and paths.LOWER_CASE_NOTE in names else usual
 
     def is_included(self, path: str) -> bool:
         """Return whether the globs and the policies let a path count.
@@ -193,7 +167,7 @@ class WorkspaceFiles:
         Raises:
             ConfigError: A glob cannot be read.
         """
-        return is_matching(self.settings, path) and self.find_hiding_rule(path) is None
+        return paths.is_matching(self.settings, path) and self.find_hiding_rule(path) is None
 
     def find_hiding_rule(self, path: str) -> str | None:
         """Return the name of the policy that hides a file of this name, or None.
@@ -201,7 +175,7 @@ class WorkspaceFiles:
         Args:
             path: The path.
         """
-        return self.policies.find_name_rule(strip_generated(path)) if self.policies else None
+        return self.policies.find_name_rule(paths.strip_generated(path)) if self.policies else None
 
     def check_name(self, path: str) -> None:
         """Check that policies let a file of this name be written.
@@ -213,7 +187,7 @@ class WorkspaceFiles:
             PolicyError: A rule says never to store it.
         """
         if self.policies:
-            self.policies.check_name(strip_generated(path))
+            self.policies.check_name(paths.strip_generated(path))
 
     def mask_path(self, path: str) -> str:
         """Return a path with `***` for the part that policies hide; it then names no file.
@@ -223,7 +197,7 @@ class WorkspaceFiles:
         """
         if self.find_hiding_rule(path) is None:
             return path
-        above, name, ending = split_chosen(path)
+        above, name, ending = paths.split_chosen(path)
         masked = f"{above}{self.policies.mask_name(name)}{ending}"
         return masked if self.find_hiding_rule(masked) is None else f"{above}{MASK}{ending}"
 
@@ -234,7 +208,7 @@ class WorkspaceFiles:
             path: The file.
             text: All of its text.
         """
-        if not is_record(path):
+        if not paths.is_record(path):
             return None
         from openclaw_memory.security import signatures
         from openclaw_memory.text.front_matter import parse
@@ -311,10 +285,9 @@ class WorkspaceFiles:
             if is_plain:
                 yield file, info
                 return
-            if (data := file.read(MAX_SEALED_TRANSCRIPT_BYTES + 1))[MAX_SEALED_TRANSCRIPT_BYTES:]:
-                raise PathNotAllowedError(
-                    f"{place.path} {IS_SEALED} and has more than {MAX_SEALED_TRANSCRIPT_BYTES:,} bytes: make it plain"
-                )
+            most = paths.MAX_SEALED_TRANSCRIPT_BYTES
+            if len(data := file.read(most + 1)) > most:
+                raise PathNotAllowedError(f"{place.path} {IS_SEALED} and has more than {most:,} bytes: make it plain")
             yield BytesIO(self.unseal(data, place.path)), info
 
     def is_sealed(self, place: Place) -> bool:
@@ -343,7 +316,7 @@ class WorkspaceFiles:
             StoreError: As `SharedFiles.changing`.
         """
         changing = nullcontext() if self.shared is None else self.shared.changing()
-        with lock_folder(self.root, (NOTES_FOLDER,), path), changing:
+        with lock_folder(self.root, (paths.NOTES_FOLDER,), path), changing:
             yield
 
     def append(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool = True) -> None:
@@ -374,7 +347,7 @@ class WorkspaceFiles:
         self._check_single(place)
         with open_to_append(place.base, place.parts) as descriptor, open(descriptor, "rb", closefd=False) as file:
             info = os.fstat(descriptor)
-            if reason := explain_left_out(info, self.settings, place.path):
+            if reason := paths.explain_left_out(info, self.settings, place.path):
                 raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
             if is_sealed(file.read(len(MAGIC))):
                 return False
@@ -396,10 +369,10 @@ class WorkspaceFiles:
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-            WriteError: It would be too large, or the file is no longer the one that was read.
+            WriteError: It would be too large, has hard links, or the file is no longer the one that was read.
             OSError: It cannot be written. The old file is as it was.
         """
-        replace_file(place.base, place.parts, self.seal(data, place, exists=expected is not None), expected)
+        replace_file(place.base, place.parts, self.seal(data, place, expected), expected)
 
     def remove(self, place: Place, expected: os.stat_result) -> None:
         """Remove a file. Call it with the lock of its folder.
@@ -415,34 +388,38 @@ class WorkspaceFiles:
         with open_folder(place.base, place.parts[:-1]) as folder:
             folder.remove_all([(place.parts[-1], expected)])
 
-    def seal(self, data: bytes, place: Place, *, exists: bool) -> bytes:
+    def seal(self, data: bytes, place: Place, info: os.stat_result | None) -> bytes:
         """Return the bytes to write for a file: sealed if its name, or the existing file, is.
 
         Args:
             data: The content.
             place: The file.
-            exists: Whether there is such a file.
+            info: The stat of the existing file; None if there is none.
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-            WriteError: It would be too large, or is there twice, sealed and plain.
+            WriteError: It would be too large, has hard links, or is there twice, sealed and plain.
         """
         self._check_single(place)
-        is_to_be_sealed = place.path.endswith(SUFFIX) or (exists and self.is_sealed(place))
-        return self._seal(data, place.path) if is_to_be_sealed else data
+        _check_links(info, place.path)
+        if place.path.endswith(SUFFIX) or (info is not None and self.is_sealed(place)):
+            data = check_key(self.codec, place.path).seal(data, place.path)
+        return self._check_size(data, place.path)
 
     def _check_single(self, place: Place) -> None:
         """Check that a file is not there twice, sealed and plain."""
-        twin = with_ending(place, sealed=not place.path.endswith(SUFFIX))
+        twin = paths.with_ending(place, sealed=not place.path.endswith(SUFFIX))
         with suppress(FileNotFoundError), open_folder(place.base, place.parts[:-1]) as folder:
             folder.check_free(twin.parts[-1], place.parts[-1])
 
-    def _seal(self, data: bytes, path: str) -> bytes:
-        sealed = check_key(self.codec, path).seal(data, path)
-        most = MAX_SEALED_TRANSCRIPT_BYTES if is_transcript(path) else self.settings.max_bytes
-        if len(sealed) > most:
-            raise WriteError(f"{path} would have {len(sealed):,} bytes, more than {most:,}, and never be read again")
-        return sealed
+    def _check_size(self, data: bytes, path: str) -> bytes:
+        most = paths.MAX_SEALED_TRANSCRIPT_BYTES if paths.is_transcript(path) else self.settings.max_bytes
+        if len(data) > most:
+            raise WriteError(
+                f"{path} would have {len(data):,} bytes, more than files.max_bytes ({most:,}), and never be read "
+                "again: part it, or raise files.max_bytes"
+            )
+        return data
 
     def reseal(self, place: Place, *, sealed: bool) -> Place:
         """Seal a file with the present key, or unseal it; return its new place. Call it with the lock of its folder.
@@ -458,25 +435,31 @@ class WorkspaceFiles:
             OSError: It cannot be written. It is as it was, under either name.
         """
         data, info = self.read_raw(place)
-        target = with_ending(place, sealed=sealed)
+        target = paths.with_ending(place, sealed=sealed)
         name, new_name = place.parts[-1], target.parts[-1]
         is_current = is_sealed(data) == sealed and (
             not sealed or check_key(self.codec, place.path).is_current(data, place.path)
         )
         plain = data if is_current and sealed else self.unseal(data, place.path)
-        if not is_current and info.st_nlink > 1:
-            raise WriteError(f"{place.path} has {info.st_nlink} hard links, which a change would part: copy it first")
+        if not is_current:
+            _check_links(info, place.path)
         with open_folder(place.base, place.parts[:-1]) as folder:
             if name != new_name:
                 folder.check_free(new_name, name)
                 if not sealed:
                     folder.rename(name, new_name)
             if not is_current:
-                content = self._seal(plain, target.path) if sealed else plain
+                content = check_key(self.codec, target.path).seal(plain, target.path) if sealed else plain
+                self._check_size(content, target.path)
                 folder.replace_all([(name if sealed else new_name, content, info)])
             if name != new_name and sealed:
                 folder.rename(name, new_name)
         return target
+
+
+def _check_links(info: os.stat_result | None, path: str) -> None:
+    if info is not None and info.st_nlink > 1:
+        raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
 
 
 @contextmanager
@@ -493,7 +476,7 @@ def open_place(place: Place, settings: FilesConfig) -> Iterator[int]:
     try:
         descriptor = open_at(place.base, place.parts, os.O_RDONLY)
         try:
-            if reason := explain_left_out(os.fstat(descriptor), settings, place.path):
+            if reason := paths.explain_left_out(os.fstat(descriptor), settings, place.path):
                 raise PathNotAllowedError(f"{place.path} {reason}")
             yield descriptor
         finally:

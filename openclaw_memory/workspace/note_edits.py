@@ -103,7 +103,7 @@ def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, e
         changed = note.join(lines)
         if text:
             files.policies.check(parse_about(changed), text)
-        _write(note, changed, files)
+        files.replace(place, (note.mark + changed).encode(), note.info)
     return make_excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=files.policies)
 
 
@@ -156,7 +156,7 @@ def promote(
             return make_excerpt_of_lines(note.path, note.lines, first, len(copied), existed=True, policies=policies)
         lines, first = _insert(note, copied, title)
         text = note.join(lines)
-        _write(note, text, files)
+        files.replace(note.place, (note.mark + text).encode(), note.info)
     return make_excerpt_of_lines(note.path, split_lines(text), first, len(copied), policies=policies)
 
 
@@ -186,16 +186,6 @@ def _read(place: Place, files: WorkspaceFiles) -> _Note:
     body = text.removeprefix(_BOM)
     ends_line = not body or body.endswith("\n")
     return _Note(place, split_lines(body), mark, ends_line, is_sealed=is_sealed(raw), info=info)
-
-
-def _write(note: _Note, text: str, files: WorkspaceFiles) -> None:
-    info, most = note.info, files.settings.max_bytes
-    data = (note.mark + text).encode()
-    if len(data) > most:
-        raise WriteError(f"{note.path} would grow beyond files.max_bytes ({most:,}) and never be read again")
-    if info is not None and info.st_nlink > 1:
-        raise WriteError(f"{note.path} has {info.st_nlink} hard links, which a change would part: copy it first")
-    files.replace(note.place, data, info)
 
 
 def _check_range(start: int, end: int) -> None:

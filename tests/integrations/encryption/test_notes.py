@@ -279,7 +279,7 @@ def test_a_note_is_as_large_as_others_and_no_larger(folder):
         memory.sync()
         assert "files.max_bytes" in reasons(memory)["memory/large.md.age"]
         before = (folder / "memory" / "2026-11-21.md.age").read_bytes()
-        with pytest.raises(WriteError, match="more than 2,048"):
+        with pytest.raises(WriteError, match=r"more than files\.max_bytes \(2,048\)"):
             memory.append("y" * 2000, date=TODAY)
         assert (folder / "memory" / "2026-11-21.md.age").read_bytes() == before
 
