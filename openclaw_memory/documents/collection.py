@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from msgspec import structs
 
 from openclaw_memory._weakref import bind_weakly
+from openclaw_memory.config.sections import MAX_RESULTS
 from openclaw_memory.documents.conversion import (
     OWN_FIELDS,
     WIDER,
@@ -44,7 +45,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.events import Location, locate_citation, locate_paths, observed
 from openclaw_memory.search.filters import SearchFilter
-from openclaw_memory.search.request import MAX_RESULTS, SearchRequest
+from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
 from openclaw_memory.types import Document, Embedder, Hit, Source, Store, StoredChunk, VectorSource

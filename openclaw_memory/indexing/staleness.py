@@ -15,9 +15,9 @@ from openclaw_memory.indexing.history import LAST_SYNC, decode_sync, format_mome
 from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
-# A look at the stamps of all files may take this share of the time. One that takes longer than LONG_LOOK_SECONDS is
-# left to the sync in the background, which looks anyway.
-LOOK_SHARE = 0.05
+# The stamps of all files are looked at again after so many seconds, or later if looks would take more than this share
+# of the time. One that takes longer than LONG_LOOK_SECONDS is left to the sync in the background, which looks anyway.
+LOOK_SECONDS, LOOK_SHARE = 1.0, 0.05
 LONG_LOOK_SECONDS = 0.05
 # A sync is not asked for again sooner for files that it left as they were (a service is down, a file is unreadable).
 PATIENCE_SECONDS = 60.0
@@ -122,12 +122,12 @@ class Staleness:
         return self.has_failed or bool(self._pending) or bool(self._list_news())
 
     def look(self) -> bool:
-        """Compare the stamps of the files again, as often as that costs a twentieth of the time.
+        """Compare the stamps of the files again, at most once a second and for a twentieth of the time.
 
         Returns:
             Whether that would take long, and is left to a sync.
         """
-        if time.monotonic() - self._looked < self._look_seconds / LOOK_SHARE:
+        if time.monotonic() - self._looked < max(LOOK_SECONDS, self._look_seconds / LOOK_SHARE):
             return False
         if self._look_seconds > LONG_LOOK_SECONDS:
             self._looked = time.monotonic()

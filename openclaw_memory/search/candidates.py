@@ -241,9 +241,8 @@ def _score_standardised(hits: SourceHits, settings: SearchConfig) -> dict[int, f
     """Return the weighted sums of z-scores, which need no common scale; an outlier of one search hides no other."""
     ids = sorted({*hits.text, *hits.cosines})
     by_text, by_vector = to_z_scores(hits.text, ids), to_z_scores(hits.cosines, ids)
-    weights = settings.text_weight, settings.vector_weight
-    pairs = zip(ids, by_text, by_vector, strict=True)
-    return {at: weights[0] * text + weights[1] * vector for at, text, vector in pairs}
+    scores = (settings.text_weight * a + settings.vector_weight * b for a, b in zip(by_text, by_vector, strict=True))
+    return dict(zip(ids, scores, strict=True))
 
 
 def _score_weighted(

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     Stamp: TypeAlias = tuple[int, int, int, int, int]
 
-# Notes that are kept: most are a few kB. A file that was written so long ago does not change without another stamp.
-MAX_NOTES, MAX_NOTE_CHARS, SETTLED_SECONDS = 256, 32_768, 3.0
+# Characters of notes that are kept, and of one of them. A file that was written so long ago does not change without
+# another stamp.
+MAX_CHARS, MAX_NOTE_CHARS, SETTLED_SECONDS = 4 << 20, 32_768, 3.0
 MASK = re.compile(r"\*\*\*|…")  # what `redact` leaves of a secret
 
 
@@ -44,6 +45,7 @@ class CitationChecker:
         """
         self._workspace, self._store = workspace, store
         self._notes: dict[str, tuple[Stamp, _Note]] = {}
+        self._chars = 0  # of the notes
 
     def verify(self, results: Sequence[SearchResult]) -> tuple[tuple[SearchResult, ...], set[str], str | None]:
         """Return the results that their files still hold, the files of the others, and why some are left out.
@@ -86,11 +88,11 @@ class CitationChecker:
         if note is not None and known_stamp == stamp:
             return note
         note = _Note(self._workspace.read(path), self._workspace.policies)
-        self._notes.pop(path, None)
         if stamp is not None and len(note.text) <= MAX_NOTE_CHARS:
+            if self._chars > MAX_CHARS:
+                self._notes, self._chars = {}, 0
             self._notes[path] = stamp, note
-            while len(self._notes) > MAX_NOTES:
-                self._notes.pop(next(iter(self._notes)), None)
+            self._chars += len(note.text)
         return note
 
 

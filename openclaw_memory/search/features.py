@@ -57,12 +57,12 @@ class LineVocabulary:
         self.index, self.counts = index, table.counts
         places = np.zeros(len(index.words), np.intp)
         places[table.words] = 1
-        self.numbers = np.flatnonzero(places)
+        self.numbers = places.nonzero()[0]
         places[self.numbers] = np.arange(len(self.numbers))
         self.rows = places[table.words]
-        self.lines = np.repeat(np.arange(len(self.counts)), self.counts)
-        self._filled = np.flatnonzero(self.counts)
-        self._starts = (np.cumsum(self.counts) - self.counts)[self._filled]
+        self.lines = np.arange(len(self.counts)).repeat(self.counts)
+        self._filled = self.counts.nonzero()[0]
+        self._starts = (self.counts.cumsum() - self.counts)[self._filled]
 
     def match_stems(self, stems: Sequence[str]) -> NDArray[np.intp]:
         """Return for each distinct word the index of its stem in `stems`, or -1."""
@@ -91,8 +91,8 @@ class LineVocabulary:
             # The largest of all first words of pieces of lines, of all second ones, and so on; then of the pieces.
             counts = self.counts[self._filled]
             piece_counts = -(-counts // PIECE)
-            firsts = np.cumsum(piece_counts) - piece_counts
-            lines = np.repeat(np.arange(len(counts)), piece_counts)
+            firsts = piece_counts.cumsum() - piece_counts
+            lines = np.arange(len(counts)).repeat(piece_counts)
             starts = self._starts[lines] + PIECE * (np.arange(len(lines)) - firsts[lines])
             words = np.minimum(starts + np.arange(PIECE)[:, None], (self._starts + counts - 1)[lines])
             pieces = scores.take(self.rows[words], axis=0).max(axis=0)
@@ -111,7 +111,7 @@ class LineVocabulary:
         """Return 1 for each term of the query that a line holds in any form, else 0; shape (lines, stems)."""
         matches = np.zeros((len(self.counts), len(query.stems)), np.float32)
         places = stems[self.rows]
-        matching = np.flatnonzero(places >= 0)
+        matching = (places >= 0).nonzero()[0]
         matches[self.lines[matching], places[matching]] = 1
         for at, term in enumerate(query.stems):
             if len(term) == 1 and not term.isascii():  # a Chinese, Japanese or Korean sign: words are pairs of them
@@ -138,7 +138,7 @@ def match_pairs(vocabulary: LineVocabulary, query: Query) -> Floats:
     terms = vocabulary.match_stems(stems)[vocabulary.rows]
     matches = np.zeros(len(vocabulary.counts), np.float32)
     # Hardly any two words of a line are both in the query.
-    likely = np.flatnonzero((terms[:-1] >= 0) & (terms[1:] >= 0) & (vocabulary.lines[1:] == vocabulary.lines[:-1]))
+    likely = ((terms[:-1] >= 0) & (terms[1:] >= 0) & (vocabulary.lines[1:] == vocabulary.lines[:-1])).nonzero()[0]
     pairs = zip(vocabulary.lines[likely].tolist(), terms[likely].tolist(), terms[likely + 1].tolist(), strict=True)
     for line, first, second in set(pairs):
         matches[line] += (stems[first], stems[second]) in query.pairs
@@ -221,15 +221,15 @@ def compare_words(
         return nothing, nothing
     index = vocabulary.index
     own_numbers, whole = index.number_words(query.words), index.number_words(split_words(query.text))
-    vectors = index.vectors
-    both: Floats = np.concatenate([vectors[own_numbers], vectors[whole].sum(axis=0, keepdims=True)])
+    vectors, rows = index.load_vectors(np.concatenate([own_numbers, whole]))
+    own, all_words = np.split(vectors[rows], [len(own_numbers)])
+    both: Floats = np.concatenate([own, all_words.sum(axis=0, keepdims=True)])
     units: Floats = np.divide(both, measure_rows(both)[:, None], dtype=np.float32)
-    cosines = compute_products(vectors, vocabulary.numbers, units)
+    cosines = compute_products(*index.load_vectors(vocabulary.numbers), units)
     for row, at in vocabulary.find_respellings(query, stems):
         # What the query's own spelling adds to the meaning of the query, this one adds to that of its line.
-        own = vectors[own_numbers[at], None]
-        similarity = (own / measure_rows(own)[:, None]) @ units[-1] * index.lengths[vocabulary.numbers[row]]
-        cosines[row, -1] = max(float(cosines[row, -1]), similarity.item())
+        similarity = float(units[at] @ units[-1]) * float(index.lengths[vocabulary.numbers[row]])
+        cosines[row, -1] = max(float(cosines[row, -1]), similarity)
     sums = vocabulary.add_up(cosines[:, -1]) / table.vector_lengths[:, 0]
     meaning = neighbourhood.spread_sum(sums, MEANING_REACH) / table.vector_lengths[:, 1]
     np.maximum(cosines, 0, out=cosines)
@@ -246,21 +246,22 @@ def compare_words(
 
 def mark_repeats(table: LineTable, values: Floats, index: LineIndex) -> Floats:
     """Return 1 for each line that repeats a better one with other names or things, else 0."""
-    best = np.argsort(-values, kind="stable")[:COMPARED]
+    best = (-values).argsort(kind="stable")[:COMPARED]
     counts = table.counts[best]
-    numbers = table.words[expand_ranges(np.cumsum(table.counts)[best] - counts, counts)]
+    numbers = table.words[expand_ranges(table.counts.cumsum()[best] - counts, counts)]
     distinct, columns = np.unique(numbers, return_inverse=True)
     holds = np.zeros((len(best), len(distinct)), np.float32)
-    holds[np.repeat(np.arange(len(best)), counts), columns] = 1
-    digits = holds[:, index.are_numbers[distinct]]
-    letters: Floats = (1 - digits).astype(np.float32, copy=False)
-    sizes = holds.sum(axis=1)
     rows = np.arange(len(best))
-    both, unlike = compute_products(holds, rows, holds), compute_products(digits, rows, letters)
+    holds[rows.repeat(counts), columns] = 1
+    digits, sizes = holds[:, index.are_numbers[distinct]], holds.sum(axis=1)
+    both, unlike = (
+        compute_products(holds, rows, holds),
+        compute_products(digits, rows, np.subtract(np.float32(1), digits)),
+    )
     same = (both >= SAME_SHARE * (sizes[:, None] + sizes - both)) & (unlike + unlike.T == 0) & (sizes > 0)
     same &= rows < rows[:, None]
     repeats = np.zeros(len(values), np.float32)
-    for row in np.flatnonzero(same.any(axis=1)).tolist():
+    for row in same.any(axis=1).nonzero()[0].tolist():
         repeats[best[row]] = np.any(repeats[best[same[row]]] == 0)
     return repeats
 
@@ -279,7 +280,7 @@ class ChunkSpans:
             for stored in chunks
             for line in (stored.chunk.start_line, stored.chunk.end_line + 1)
         ]
-        places = np.searchsorted(table.files * base + table.numbers, edges)
+        places = (table.files * base + table.numbers).searchsorted(edges)
         self._sizes = places[1::2] - places[::2]
         self._lines = expand_ranges(places[::2], self._sizes)
         self._count = len(table)
@@ -287,7 +288,7 @@ class ChunkSpans:
     def take_best(self, scores: Sequence[float]) -> Floats:
         """Return for each line the best score of a chunk that contains it, at least 0."""
         best = np.zeros(self._count, np.float32)
-        np.maximum.at(best, self._lines, np.repeat(np.array(scores, np.float32), self._sizes))
+        np.maximum.at(best, self._lines, np.array(scores, np.float32).repeat(self._sizes))
         return best
 
 
@@ -396,7 +397,7 @@ def _compare_rows(
 # --- products ----------------------------------------------------------------------------------------------------
 
 
-def compute_products(rows: Floats, numbers: Integers, few: Floats) -> Floats:
+def compute_products(rows: Floats, numbers: NDArray[np.integer], few: Floats) -> Floats:
     """Return the dot products of the rows of these numbers with a few vectors, shape (numbers, few).
 
     They are taken in parts: of a size that caches hold, and too small for BLAS to use several threads.

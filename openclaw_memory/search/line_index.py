@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from openclaw_memory import _forks
 from openclaw_memory.search.lines import (
@@ -44,10 +43,9 @@ WORD_REACH = (500.0, 300.0)
 MEANING_REACH = (200.0, 130.0)
 NEIGHBOURS = 4
 
-# 20,000 words with the vectors of the model that ships; 40,000 lines of two dozen words; the lengths of 20,000 blocks.
-MAX_WORD_BYTES, MAX_LINE_BYTES, MAX_BLOCKS = 24 << 20, 32 << 20, 20_000
-WORD_BYTES = 200  # of a word, but for its vector
-CHUNK_BYTES = 600  # of a chunk, but for its text and its arrays
+# 12 MB of words, 20,000 vectors of 256 dims, 250,000 lines of two dozen words, and the lengths of 20,000 blocks.
+MAX_WORDS, MAX_VECTOR_BYTES, MAX_LINE_BYTES, MAX_BLOCKS = 60_000, 20 << 20, 32 << 20, 20_000
+NO_LENGTH = np.float32(1e-10)  # of a zero vector, so that it can divide
 GROWTH = 4096  # words
 LINE_END, UNKNOWN = -1, -2  # in place of the number of a word
 
@@ -97,10 +95,10 @@ class Neighbourhood:
 class LineTable:
     """The lines of candidate chunks in the order of their positions, notes before transcripts.
 
-    Each array has an entry for each line: `ids` are numbers of lines that are given once, `numbers` line numbers,
-    `starts` and `sizes` offset and length in characters, `line_ends` the length of the line end, `labels` numbers of
-    labels, 0 for none. `questions` and `contents` are 1 for a question, and for a line that is not blank and not a
-    date. `counts` are numbers of words, and `words` holds these, line by line. `parts` are indices into `chunks`;
+    Each array has an entry for each line: `numbers` are line numbers, `starts` and `sizes` offset and length in
+    characters, `line_ends` the length of the line end, `labels` numbers of labels, 0 for none. `questions` and
+    `contents` are 1 for a question, and for a line that is not blank and not a date. `counts` are numbers of words, and
+    `words` holds these, line by line. `ids` are the numbers of lines in the index. `parts` are indices into `chunks`;
     `files`, `places` (of a day in a transcript) and `blocks` count up with each file, day and section.
     """
 
@@ -108,11 +106,10 @@ class LineTable:
         self, chunks: Sequence[StoredChunk], paths: Mapping[str, int], facts: Integers, words: NDArray[np.int32]
     ) -> None:
         self.chunks, self.paths, self.facts, self.words = chunks, paths, facts, words
-        self.ids, self.numbers, self.starts, self.sizes, self.line_ends, self.labels = facts[:6]
-        self.questions, self.contents, self.counts = facts[6:9]
-        self.parts, self.files, self.places, self.blocks = facts[9:]
+        self.numbers, self.starts, self.sizes, self.line_ends, self.labels, self.questions = facts[:6]
+        self.contents, self.counts, _, self.ids, self.parts, self.files, self.places, self.blocks = facts[6:]
         self.middles: Floats = (self.starts + self.sizes / 2).astype(np.float32)
-        self.note_count = int(np.searchsorted(self.parts, sum(chunk.source == "memory" for chunk in chunks)))
+        self.note_count = int(self.parts.searchsorted(sum(stored.source == "memory" for stored in chunks)))
         self.vector_lengths: Floats  # of the sum of a line's vectors, and of a line of length 1 with its neighbours
 
     def __len__(self) -> int:
@@ -120,43 +117,22 @@ class LineTable:
 
     def take(self, at: NDArray[np.intp]) -> LineTable:
         """Return the lines at these indices, which ascend."""
-        ends = np.cumsum(self.counts)[at]
+        ends = self.counts.cumsum()[at]
         words = self.words[expand_ranges(ends - self.counts[at], self.counts[at])]
         return LineTable(self.chunks, self.paths, self.facts[:, at], words)
 
     def get_line(self, at: int) -> Line:
         """Return one line with its text."""
+        number, start, size, line_end = self.facts[:4, at].tolist()
         stored = self.chunks[int(self.parts[at])]
-        start, size = int(self.starts[at]), int(self.sizes[at])
         offset = start - stored.chunk.start_char
-        text, number = stored.chunk.text[offset : offset + size], int(self.numbers[at])
-        return Line(stored.path, stored.source, number, start, text, int(self.line_ends[at]))
+        return Line(stored.path, stored.source, number, start, stored.chunk.text[offset : offset + size], line_end)
 
     def get_texts(self, first: int = 0, last: int | None = None) -> list[str]:
         """Return the texts of all lines, or of those from one index to another."""
-        starts = [stored.chunk.start_char for stored in self.chunks]
-        texts = [stored.chunk.text for stored in self.chunks]
-        facts = self.facts[[9, 2, 3], first:last].tolist()
-        return [texts[part][start - starts[part] :][:size] for part, start, size in zip(*facts, strict=True)]
-
-
-class ChunkLines(Struct, frozen=True, eq=False):
-    """The lines of one chunk: the first nine rows of `LineTable.facts`, and their words.
-
-    `first` and `last` are the offsets of the first line and the last, and `end` is where the chunk ends, or 1 more if
-    its last line is blank.
-    """
-
-    facts: NDArray[np.int32]
-    words: NDArray[np.int32]
-    section: tuple[str, int]
-    first: int
-    last: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        return CHUNK_BYTES + self.facts.nbytes + self.words.nbytes + self.end - self.first
+        chunks = [stored.chunk for stored in self.chunks]
+        places = zip(*(column[first:last].tolist() for column in (self.parts, self.starts, self.sizes)), strict=True)
+        return [chunks[part].text[start - chunks[part].start_char :][:size] for part, start, size in places]
 
 
 class LineIndex:
@@ -177,29 +153,46 @@ class LineIndex:
         self.are_numbers = np.empty(0, bool)  # of each word
         self.stem_numbers: dict[str, int] = {}
         self.label_numbers: dict[str, int] = {"": 0}
-        self.vectors: Floats = np.empty((0, 0), np.float32)
-        self.lengths: Floats = np.empty(0, np.float32)
+        self.lengths: Floats = np.empty(0, np.float32)  # of the vector of each word
+        self._vectors: Floats = np.empty((0, 0), np.float32)
+        self._rows = np.empty(0, np.int32)  # of each word the row of its vector, or -1
+        self._row_count = 0
         self._numbers: dict[str, int] = {"\n": LINE_END}
-        self._chunks: dict[tuple[object, ...], ChunkLines] = {}
-        self._line_bytes = self._next_id = 0
-        self._block_lengths: dict[bytes, Floats] = {}  # by the ids of the block's lines
         self._lock = _forks.lock()
+        self._clear_lines()
+
+    def _clear_lines(self) -> None:
+        self._chunk_numbers: dict[object, int] = {}
+        # First line and number of lines, offsets of the first and last line, the end, words before it and in it.
+        self._chunks = np.empty((0, 7), np.int64)
+        self._lines = np.empty((0, 9), np.int32)  # the first facts of `LineTable`, and how many words are before it
+        self._line_words = np.empty(0, np.int32)
+        self._line_count = self._word_count = 0
+        self._block_lengths: dict[bytes, Floats] = {}  # by the numbers of the block's lines
 
     def renew(self) -> LineIndex:
         """Return this index, or an empty one in its place if it is full."""
-        is_full = len(self.words) * (self.vectors[:1].nbytes + WORD_BYTES) > MAX_WORD_BYTES
-        return LineIndex(self.word_vectors) if is_full else self
+        return LineIndex(self.word_vectors) if len(self.words) > MAX_WORDS else self
 
     def number_words(self, texts: Sequence[str]) -> Integers:
         """Return the numbers of words; new ones are added."""
         with self._lock:
             return self._number(texts)
 
+    def load_vectors(self, numbers: NDArray[np.integer]) -> tuple[Floats, NDArray[np.int32]]:
+        """Return a table of vectors, and the rows of the words with these numbers; made again where they were dropped.
+
+        Args:
+            numbers: The numbers of words.
+        """
+        with self._lock:
+            return self._load_vectors(numbers)
+
     def read(self, chunks: Iterable[StoredChunk]) -> LineTable:
         """Return the lines of chunks, each once, notes before transcripts, without lines that repeat a note."""
         ordered = sorted(chunks, key=_POSITION)
         with self._lock:
-            table = _join(ordered, self._load_lines(ordered))
+            table = self._join(ordered)
             if 0 < table.note_count < len(table):
                 table = _remove_repeated(table)
             table.vector_lengths = self._measure(table)
@@ -207,37 +200,77 @@ class LineIndex:
 
     def share_words(self, query: Query, chunks: Sequence[StoredChunk]) -> dict[int, float]:
         """Return by chunk id the share of the query's words that each chunk holds, weighted by rarity; 0..1."""
-        total = sum(query.weights)
-        if not total:
+        weights = dict(zip(query.stems, query.weights, strict=True))
+        if not (total := sum(weights.values())):
             return {}
         with self._lock:
-            stems = [{*self.stems[lines.words].tolist()} for lines in self._load_lines(chunks)]
-        weights = dict(zip(query.stems, query.weights, strict=True))
+            numbers = self._number_chunks(chunks)
+            spans = self._chunks[numbers, 5:].tolist()
+            stems = [{*self.stems[self._line_words[first : first + count]].tolist()} for first, count in spans]
         numbered = [(self.stem_numbers[stem], weight) for stem, weight in weights.items() if stem in self.stem_numbers]
-        return {
-            stored.id: sum(weight for stem, weight in numbered if stem in own) / sum(weights.values())
-            for stored, own in zip(chunks, stems, strict=True)
-        }
+        shares = [sum(weight for stem, weight in numbered if stem in own) / total for own in stems]
+        return {stored.id: share for stored, share in zip(chunks, shares, strict=True)}
 
-    def _load_lines(self, chunks: Sequence[StoredChunk]) -> list[ChunkLines]:
-        keys = list(map(_IDENTITY, chunks))
-        lines = list(map(self._chunks.get, keys))
-        if None in lines:
-            missing = {key: stored for key, stored, own in zip(keys, chunks, lines, strict=True) if own is None}
-            new = dict(zip(missing, self._prepare(list(missing.values())), strict=True))
-            self._chunks |= new
-            self._line_bytes += sum(own.size for own in new.values())
-            while self._line_bytes > MAX_LINE_BYTES and len(self._chunks) > 1:
-                self._line_bytes -= self._chunks.pop(next(iter(self._chunks))).size
-            lines = [own if own is not None else new[key] for key, own in zip(keys, lines, strict=True)]
-        return lines  # type: ignore[return-value]  # none is missing
+    def _join(self, chunks: list[StoredChunk]) -> LineTable:
+        """Put the lines of chunks together, in the order of their positions, each once."""
+        numbers = self._number_chunks(chunks)
+        facts = self._chunks[numbers]
+        paths: dict[str, int] = {}
+        files = np.array([paths.setdefault(stored.path, len(paths)) for stored in chunks])
+        skips = self._count_skipped(facts, files)
+        if (skips == facts[:, 1]).any():  # chunks without a line of their own
+            whole = (skips < facts[:, 1]).nonzero()[0]
+            chunks, facts, files, skips = [chunks[at] for at in whole], facts[whole], files[whole], skips[whole]
+        places = [(stored.chunk.section, stored.ordinal) for stored in chunks]
+        sections, ordinals = np.array(places).T
+        days = ["" if stored.source == "memory" else stored.chunk.context[:DAY_CHARS] for stored in chunks]
+        is_new_file = files[1:] != files[:-1]
+        is_new_day = is_new_file | np.array([day != before for before, day in pairwise(days)], bool)
+        # Between chunks that follow one another there are blank lines at most.
+        is_apart = (facts[1:, 2] > facts[:-1, 4] + 1) & (ordinals[1:] != ordinals[:-1] + 1)
+        is_new_block = is_new_file | (sections[1:] != sections[:-1]) | is_apart
+        counts = np.cumsum([np.append(False, steps) for steps in (is_new_file, is_new_day, is_new_block)], axis=1)
+        sizes = facts[:, 1] - skips
+        ids = expand_ranges(facts[:, 0] + skips, sizes)
+        lines = self._lines[ids]
+        words = self._line_words[expand_ranges(lines[:, 8], lines[:, 7])]
+        columns = np.concatenate([np.arange(len(chunks))[None], counts]).repeat(sizes, axis=1)
+        return LineTable(chunks, paths, np.concatenate([lines.T, ids[None], columns]), words)
 
-    def _prepare(self, chunks: Sequence[StoredChunk]) -> list[ChunkLines]:
+    def _count_skipped(self, facts: Integers, files: Integers) -> Integers:
+        """Return how many lines at the beginning of each chunk are in the chunk before it."""
+        skips = np.zeros(len(facts), np.int64)
+        if not ((facts[1:, 2] < facts[:-1, 4]) & (files[1:] == files[:-1])).any():
+            return skips
+        file = end = -1
+        for at, (first, size, start, last, stop) in enumerate(facts[:, :5].tolist()):
+            if files[at] != file:
+                file, end = int(files[at]), -1
+            if last < end:
+                skips[at] = size
+            else:
+                skips[at] = self._lines[first : first + size, 1].searchsorted(end) if start < end else 0
+                end = stop
+        return skips
+
+    def _number_chunks(self, chunks: Sequence[StoredChunk]) -> Integers:
+        """Return the numbers of chunks; the lines of new ones are added."""
+        keys: list[object] = [stored.digest or _IDENTITY(stored) for stored in chunks]
+        numbers = list(map(self._chunk_numbers.get, keys))
+        if None in numbers:
+            if self._lines.nbytes + self._line_words.nbytes > MAX_LINE_BYTES:
+                self._clear_lines()
+            new = {key: stored for key, stored in zip(keys, chunks, strict=True) if key not in self._chunk_numbers}
+            self._add_chunks(new)
+            numbers = [self._chunk_numbers[key] for key in keys]
+        return np.array(numbers)
+
+    def _add_chunks(self, new: Mapping[object, StoredChunk]) -> None:
         """Split chunks into lines; the words of all are numbered at once, which takes a fraction of the time."""
         tokens: list[str] = []
         rows: list[tuple[int, ...]] = []
         sizes: list[int] = []
-        for stored in chunks:
+        for stored in new.values():
             chunk, start = stored.chunk, stored.chunk.start_char
             raw = chunk.text.split("\n")
             texts = [text.removesuffix("\r") for text in raw] if "\r" in chunk.text else raw
@@ -250,33 +283,40 @@ class LineIndex:
                 start += len(line) + 1
             sizes.append(len(raw))
         numbers = self._number(tokens)
-        ends = np.flatnonzero(numbers == LINE_END)
-        counts = np.diff(ends, prepend=-1) - 1
-        ids = np.arange(self._next_id, self._next_id + len(rows))
-        self._next_id += len(rows)
-        facts = np.column_stack([ids, np.array(rows, np.int64), counts]).T.astype(np.int32)
-        numbers = numbers[numbers != LINE_END].astype(np.int32)
-        lines, first, word = [], 0, 0
-        for stored, size in zip(chunks, sizes, strict=True):
-            last = first + size
-            own = facts[:, first:last].copy()
-            end_word = word + int(own[8].sum())
-            starts = int(own[2, 0]), int(own[2, -1])
-            end = max(stored.chunk.start_char + len(stored.chunk.text), starts[1] + 1)
-            section = stored.path, stored.chunk.section
-            lines.append(ChunkLines(own, numbers[word:end_word].copy(), section, *starts, end))
-            first, word = last, end_word
-        return lines
+        counts = np.diff((numbers == LINE_END).nonzero()[0], prepend=-1) - 1
+        befores = counts.cumsum() - counts + self._word_count
+        lines = np.column_stack([np.array(rows, np.int64), counts, befores])
+        firsts = np.cumsum([0, *sizes[:-1]])
+        starts, lasts = lines[firsts, 1], lines[firsts + np.array(sizes) - 1, 1]
+        stops = [stored.chunk.start_char + len(stored.chunk.text) for stored in new.values()]
+        stops = np.maximum(stops, lasts + 1)  # one more if the last line is blank
+        columns = (
+            firsts + self._line_count,
+            sizes,
+            starts,
+            lasts,
+            stops,
+            befores[firsts],
+            np.add.reduceat(counts, firsts),
+        )
+        count = len(self._chunk_numbers)
+        self._chunk_numbers.update(zip(new, range(count, count + len(new)), strict=True))
+        self._chunks = _extend(self._chunks, count, np.column_stack(columns))
+        self._lines = _extend(self._lines, self._line_count, lines.astype(np.int32))
+        self._line_words = _extend(self._line_words, self._word_count, numbers[numbers != LINE_END].astype(np.int32))
+        self._line_count += len(lines)
+        self._word_count += int(counts.sum())
 
     def _measure(self, table: LineTable) -> Floats:
         """Return `LineTable.vector_lengths`, which are computed once for the lines of a block."""
-        starts = np.flatnonzero(np.diff(table.blocks, prepend=-1)).tolist()
-        keys = [table.ids[start:end].tobytes() for start, end in pairwise([*starts, len(table)])]
+        starts = [0, *((table.blocks[1:] != table.blocks[:-1]).nonzero()[0] + 1).tolist(), len(table)]
+        keys = [table.ids[start:end].tobytes() for start, end in pairwise(starts)]
         lengths = list(map(self._block_lengths.get, keys))
         is_new = np.array([own is None for own in lengths])
         if is_new.any():
             new = table.take(np.flatnonzero(is_new[table.blocks]))
-            sums = _add_vectors(self.vectors, new.words, new.counts)
+            vectors, rows = self._load_vectors(new.words)
+            sums = _add_vectors(vectors, rows, new.counts)
             own_lengths = measure_rows(sums)
             blended = Neighbourhood(new.middles, new.blocks).spread_sum(sums / own_lengths[:, None], MEANING_REACH)
             both = np.stack([own_lengths, measure_rows(blended)], axis=1)
@@ -298,27 +338,42 @@ class LineIndex:
 
     def _add(self, new: Sequence[str]) -> None:
         first, last = len(self.words), len(self.words) + len(new)
-        vectors = np.empty((len(new), 0), np.float32) if self.word_vectors is None else self.word_vectors(new)
         stems = [self.stem_numbers.setdefault(stem_word(word), len(self.stem_numbers)) for word in new]
-        self.vectors = _extend(self.vectors, first, vectors)
-        self.lengths = _extend(self.lengths, first, measure_rows(vectors))
         self.stems = _extend(self.stems, first, np.array(stems, np.int64))
         self.are_numbers = _extend(self.are_numbers, first, np.array([word.isdigit() for word in new], bool))
+        self._rows = _extend(self._rows, first, np.full(len(new), -1, np.int32))
+        self.lengths = _extend(self.lengths, first, np.zeros(len(new), np.float32))
         self.words += new
         self._numbers.update(zip(new, range(first, last), strict=True))
+        self._load_vectors(np.arange(first, last))
+
+    def _load_vectors(self, numbers: NDArray[np.integer]) -> tuple[Floats, NDArray[np.int32]]:
+        missing = np.unique(numbers[self._rows[numbers] < 0])
+        if len(missing):
+            if self._row_count * self._vectors[:1].nbytes > MAX_VECTOR_BYTES:  # who uses the old table goes on with it
+                self._vectors, self._row_count = self._vectors[:0].copy(), 0
+                self._rows[:] = -1
+                missing = np.unique(numbers)
+            words = [self.words[number] for number in missing.tolist()]
+            vectors = np.empty((len(words), 0), np.float32) if self.word_vectors is None else self.word_vectors(words)
+            self._rows[missing] = np.arange(self._row_count, self._row_count + len(words))
+            self._vectors = _extend(self._vectors, self._row_count, vectors)
+            self._row_count += len(words)
+            self.lengths[missing] = measure_rows(vectors)
+        return self._vectors, self._rows[numbers]
 
 
 def expand_ranges(starts: NDArray[np.integer], sizes: NDArray[np.integer]) -> Integers:
     """Return the numbers from each start on, as many as its size, one range after the other."""
-    before = np.cumsum(sizes) - sizes
-    expanded: Integers = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+    ends = sizes.cumsum()
+    expanded: Integers = (starts - ends + sizes).repeat(sizes) + np.arange(ends[-1] if len(ends) else 0)
     return expanded
 
 
 def measure_rows(rows: Floats) -> Floats:
     """Return the length of each row, at least 1e-10 so that it can divide."""
     squares = np.einsum("ij,ij->i", rows, rows)
-    lengths: Floats = np.maximum(np.sqrt(squares), np.float32(1e-10)).astype(np.float32, copy=False)
+    lengths: Floats = np.maximum(np.sqrt(squares), NO_LENGTH).astype(np.float32, copy=False)
     return lengths
 
 
@@ -327,34 +382,6 @@ def _split_words(text: str) -> list[str]:
     if text.isascii() and not HUMP.search(text):  # the same words, in half the time
         return [*_ASCII_TOKENS.findall(text.lower()), "\n"]
     return [token for line in text.split("\n") for token in (*split_words(line), "\n")]
-
-
-def _join(chunks: Sequence[StoredChunk], lines: Sequence[ChunkLines]) -> LineTable:
-    """Put the lines of chunks together, in the order of their positions, each once."""
-    parts: list[StoredChunk] = []
-    facts: list[NDArray[np.int32]] = []
-    numbers: list[NDArray[np.int32]] = []
-    columns: list[tuple[int, int, int, int]] = []  # of each part: `LineTable.parts` to `blocks`
-    paths: dict[str, int] = {}
-    block, place, section, day, end, ordinal = -1, -1, ("", 0), "", -1, -1
-    for stored, own in zip(chunks, lines, strict=True):
-        if own.section[0] != section[0]:
-            end = -1
-        if own.last < end:  # it has no line of its own
-            continue
-        # Between chunks that follow one another there are blank lines at most.
-        block += own.section != section or (own.first > end + 1 and stored.ordinal != ordinal + 1)
-        today = "" if stored.source == "memory" else stored.chunk.context[:DAY_CHARS]
-        place += own.section[0] != section[0] or today != day
-        skipped = int(np.searchsorted(own.facts[2], end)) if own.first < end else 0
-        columns.append((len(parts), paths.setdefault(stored.path, len(paths)), place, block))
-        parts.append(stored)
-        facts.append(own.facts[:, skipped:])
-        numbers.append(own.words[int(own.facts[8, :skipped].sum()) :] if skipped else own.words)
-        section, day, end, ordinal = own.section, today, own.end, stored.ordinal
-    sizes = [own.shape[1] for own in facts]
-    rows = np.concatenate([np.concatenate(facts, axis=1), np.repeat(np.array(columns).T, sizes, axis=1)])  # int64
-    return LineTable(parts, paths, rows, np.concatenate(numbers))
 
 
 def _remove_repeated(table: LineTable) -> LineTable:
@@ -373,7 +400,7 @@ def _extend(rows: Rows, first: int, more: Rows) -> Rows:
     """Return rows with more rows from `first` on: in place where there is room."""
     last = first + len(more)
     if last > len(rows):
-        grown = np.empty_like(more, shape=(last + GROWTH, *more.shape[1:]))
+        grown = np.empty_like(more, shape=(last + max(GROWTH, last // 8), *more.shape[1:]))
         if first:
             grown[:first] = rows[:first]
         rows = grown

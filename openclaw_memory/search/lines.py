@@ -129,12 +129,8 @@ def find_idle_front_matter(texts: Sequence[str], numbers: Sequence[int], query_w
     idle, is_named = [], False
     for at, text in enumerate(whole[:stop]):
         if names := parse_front_matter([text]):  # else an item of the field above it
-            is_named = any(
-                _is_alike(word, query_word)
-                for name in names
-                for word in split_words(name)
-                for query_word in query_words
-            )
+            parts = [word for name in names for word in split_words(name)]
+            is_named = any(_is_alike(part, word) for part in parts for word in query_words)
         if not is_named:
             idle.append(at)
     return idle

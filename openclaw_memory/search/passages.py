@@ -28,7 +28,7 @@ from openclaw_memory.search.features import (
     score_nearness,
     share_literal,
 )
-from openclaw_memory.search.line_index import LineIndex, LineTable, Neighbourhood
+from openclaw_memory.search.line_index import NO_LENGTH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
     find_idle_front_matter,
     find_spans,
@@ -204,19 +204,10 @@ def rank_lines(
         vector_share = share_of_vector(vector, sum(worth.values()) - vector)
         parts = {"confidence": confidence, "share": share, VECTOR_SHARE: vector_share}
         lines = [table.get_line(at) for at in passage.lines]
-        results.append(
-            SearchResult(
-                lines[0].path,
-                lines[0].number,
-                lines[-1].number,
-                confidence * share,
-                join_lines(lines)[: settings.snippet_chars],
-                lines[0].source,
-                parts | raw if request.options.explain else parts,
-                find_spans(lines),
-                "weak" if confidence * share < WEAK_BELOW else "strong",
-            )
-        )
+        first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
+        place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
+        level: Confidence = "weak" if score < WEAK_BELOW else "strong"
+        results.append(SearchResult(*place, score, snippet, first.source, parts, find_spans(lines), level))
     return results
 
 
@@ -227,7 +218,7 @@ def _has_word_vectors(query: Query, index: LineIndex) -> bool:
     """
     letters = ["".join(filter(str.isalpha, word)) for word in query.words]
     numbers = index.number_words(letters)
-    present: list[bool] = np.any(index.vectors[numbers], axis=1).tolist()
+    present: list[bool] = (index.lengths[numbers] > NO_LENGTH).tolist()
     weights = [(weight, has) for weight, has, own in zip(query.weights, present, letters, strict=True) if own]
     return 2 * sum(weight for weight, has in weights if has) >= sum(weight for weight, _ in weights)
 

@@ -48,9 +48,8 @@ class Query(Struct, frozen=True):
 
     def weigh(self, frequencies: Mapping[str, int], chunk_count: int) -> Query:
         """Return the query with the rarity of each word; `frequencies` count the chunks with each stem."""
-        return replace(
-            self, weights=tuple(compute_rarity(frequencies.get(stem, 0), chunk_count) for stem in self.stems)
-        )
+        weights = (compute_rarity(frequencies.get(stem, 0), chunk_count) for stem in self.stems)
+        return replace(self, weights=tuple(weights))
 
 
 def parse_query(text: str) -> Query:

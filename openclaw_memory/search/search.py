@@ -103,9 +103,7 @@ def search(index: Snapshot, request: SearchRequest) -> SearchResults:
     ordered = order_results(results, query.text, settings.mmr)
     selected = select_results(ordered, settings, index.max_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)
-    below: list[SearchResult] = []
-    if request.options.explain:
-        below = [own for own in ordered if own.score < settings.min_score and own not in selected]
+    below = [own for own in ordered if own.score < settings.min_score and own not in selected]
     return SearchResults(
         results=tuple(selected),
         query=request.query,
@@ -115,7 +113,7 @@ def search(index: Snapshot, request: SearchRequest) -> SearchResults:
         filtered=filtered,
         reason=reason,
         min_score=settings.min_score,
-        rejected=tuple(below[:filtered]),
+        rejected=tuple(below[:filtered]) if request.options.explain else (),
     )
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 # What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
-EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 8192, 256
+EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 12_000, 256
 BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
 BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
 

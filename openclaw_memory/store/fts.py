@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.text.terms import MAX_TERM_CHARS
@@ -41,32 +41,6 @@ CROSS JOIN term_counts ON term_counts.term = wanted.value
 FOLD_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)  # as FTS5's own ascii tokenizer does
 
 
-class InMemory(Protocol):
-    """A keyword index in memory, in the state of the transaction."""
-
-    chunk_count: int
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The sources that hold chunks."""
-        ...
-
-    def frequencies(self, db: apsw.Connection, terms: Sequence[str]) -> Mapping[str, int]:
-        """Return in how many chunks each term occurs."""
-        ...
-
-    def ranked(
-        self,
-        db: apsw.Connection,
-        terms: Sequence[str],
-        k: int,
-        source: Source | None,
-        passing: frozenset[int] | None = None,
-    ) -> list[Hit]:
-        """Return the k best chunks for any of the terms, of those `passing` if a set is given."""
-        ...
-
-
 def search(
     db: apsw.Connection,
     terms: Sequence[str],
@@ -74,11 +48,11 @@ def search(
     match: Literal["any", "all"],
     source: Source | None,
     passing: frozenset[int] | None = None,
-    resident: InMemory | None = None,
+    resident: Any = None,
 ) -> list[Hit]:
     """Return the k best chunks, of those `passing` a filter if there is one; best first, equal scores by id.
 
-    What is `resident` of the index answers where any of the terms is enough.
+    A `Resident`, the index in memory, answers if any of the terms is enough.
     """
     asked = usable_terms(terms)
     if not asked or k < 1:
@@ -88,21 +62,20 @@ def search(
     if match == "all":
         return _ranked(db, " AND ".join(map(quoted, asked)), k, source, passing)
 
-    def ranked(some: Sequence[str]) -> list[Hit]:
-        if resident is not None:
-            return resident.ranked(db, some, k, source, passing)
-        return _ranked(db, " OR ".join(map(quoted, some)), k, source, passing)
-
-    telling = _telling(db, asked, resident)
-    hits = ranked(telling) if telling else []
-    if len(hits) < k and len(telling) < len(asked):
-        hits = ranked(asked)
+    rare = _select_rare(db, asked, resident)
+    hits: list[Hit] = []
+    for some in (rare, asked):
+        if some and len(hits) < k and (some is rare or len(rare) < len(asked)):
+            if resident is None:
+                hits = _ranked(db, " OR ".join(map(quoted, some)), k, source, passing)
+            else:
+                hits = resident.ranked(db, some, k, source, passing)
     return hits
 
 
-def _is_only_source(db: apsw.Connection, source: Source, resident: InMemory | None) -> bool:
+def _is_only_source(db: apsw.Connection, source: Source, resident: Any) -> bool:
     if resident is not None:
-        return list(resident.sources) == [source]
+        return bool(list(resident.sources) == [source])
     return not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,))
 
 
@@ -131,7 +104,7 @@ def _ranked(
     return [Hit(*row) for row in islice((row for row in rows if passing is None or row[0] in passing), k)]
 
 
-def _telling(db: apsw.Connection, terms: Sequence[str], resident: InMemory | None) -> list[str]:
+def _select_rare(db: apsw.Connection, terms: Sequence[str], resident: Any) -> list[str]:
     """Return, in a large index, the terms that occur in less than half of the chunks: others rank nothing."""
     total = resident.chunk_count if resident else fetch(db, "SELECT count(*) FROM chunks")[0][0]
     if total < LARGE_INDEX:

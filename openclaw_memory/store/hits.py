@@ -11,7 +11,7 @@ from openclaw_memory.types import SOURCES, Hits, SourceHits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openclaw_memory.types import HitRequest, Source, Store, Vector
+    from openclaw_memory.types import HitRequest, Source, Store
 
 
 def gather_hits(
@@ -49,14 +49,11 @@ def _search_source(store: Store, request: HitRequest, source: Source | None) -> 
     cosines = {hit.chunk_id: hit.score for hit in near}
     if text and not cosines:  # no chunk has a vector yet, or that of the query is zero
         return SourceHits(text, None)
-    others = [chunk_id for chunk_id in text if chunk_id not in cosines] if request.all_cosines else []
-    return SourceHits(text, cosines, cosines | _cosines(request.vector, store.get_vectors(others)))
-
-
-def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:
+    missing = [chunk_id for chunk_id in text if chunk_id not in cosines] if request.all_cosines else []
+    vectors = store.get_vectors(missing)
     if not vectors:
-        return {}
+        return SourceHits(text, cosines, cosines)
     import numpy as np
 
-    scores = np.clip(np.stack(list(vectors.values())) @ np.asarray(query, np.float32), -1, 1)
-    return dict(zip(vectors, scores.tolist(), strict=True))
+    scores = np.clip(np.stack(list(vectors.values())) @ np.asarray(request.vector, np.float32), -1, 1)
+    return SourceHits(text, cosines, cosines | dict(zip(vectors, scores.tolist(), strict=True)))

@@ -119,10 +119,16 @@ class Resident:
         finally:
             self._lock.release()
 
-    def close(self) -> None:
-        """Forget everything, when no search is under way."""
-        with self._lock:
-            self._clear()
+    @contextmanager
+    def share(self, db: apsw.Connection) -> Iterator[Resident | None]:
+        """Yield this for one thread if it is in the state of a transaction; else None."""
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            yield None
+            return
+        try:
+            yield self if self._written is not None and changes.written(db) == self._written else None
+        finally:
+            self._lock.release()
 
     def _size(self) -> int:
         dims = self._codes.shape[1]

@@ -409,7 +409,7 @@ def compute_checksum(empty_hash: blake2b, stored: StoredChunk, metadata: str | N
 def _make_chunk(row: tuple[Any, ...]) -> StoredChunk:
     """Return the chunk of a row of `COLUMNS`."""
     chunk = Chunk(row[3], row[4], row[5], row[6], row[7], row[8], decode_metadata(row[10]))
-    return StoredChunk(row[0], row[1], row[2], chunk, row[9])
+    return StoredChunk(row[0], row[1], row[2], chunk, row[9], digest=row[11])
 
 
 def _encode_metadata(chunk: Chunk) -> str | None:

@@ -539,19 +539,19 @@ class SqliteStore:
         """Return the vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
 
-        with self._connections.read() as db:
-            if self._resident is not None:
-                return self._resident.vectors(db, chunk_ids)
+        with self._connections.read() as db, self._share_resident(db) as resident:
+            if resident is not None and all(at > 0 for at in chunk_ids):
+                return resident.vectors(db, chunk_ids)
             dims, ids = vector_cache.dims(db), list(chunk_ids)
             of_chunks = {} if dims is None else vectors.of_chunks(db, dims, ids)
             return {**of_chunks, **document_rows.read_vectors(db, ids)}
 
     def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
-        with self._connections.read() as db:
+        with self._connections.read() as db, self._share_resident(db) as resident:
             ids = list(ids)
-            if self._resident is not None:
-                chunks = self._resident.chunks(db, ids)
+            if resident is not None and all(at > 0 for at in ids):
+                chunks = resident.chunks(db, ids)
             else:
                 chunks = [*document_rows.read_rows(db, ids), *rows.read_chunks(db, [at for at in ids if at > 0])]
             codes = token_rows.of_chunks(db, ids) if token_codes else {}
@@ -663,6 +663,13 @@ class SqliteStore:
     def _find_passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
         """Return the ids of the chunks that pass a filter; None without one."""
         return passing.ids_of(db, self._passing_cache, where) if where else None
+
+    def _share_resident(self, db: apsw.Connection) -> AbstractContextManager[Resident | None]:
+        """Share the index in memory, if it is in the state of a snapshot."""
+        resident = self._residency.resident
+        if self._resident is not None or resident is None or not isinstance(self._connections, Pinned):
+            return nullcontext(self._resident)
+        return resident.share(db)
 
     def _open_pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""

@@ -55,7 +55,8 @@ class Chunk(Struct, frozen=True):
 class StoredChunk(Struct, frozen=True):
     """A chunk as a store returns it. `ordinal` is its position among the chunks of its file, from 0.
 
-    `token_codes` were stored with its vector; they are there if they were asked for.
+    `token_codes` were stored with its vector; they are there if they were asked for. `digest` is a hash of all other
+    fields, or 0 if the store has none.
     """
 
     id: int
@@ -64,6 +65,7 @@ class StoredChunk(Struct, frozen=True):
     chunk: Chunk
     ordinal: int = 0
     token_codes: bytes = b""
+    digest: int = 0
 
 
 class ChunkRow(Struct, frozen=True):

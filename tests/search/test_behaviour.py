@@ -364,7 +364,8 @@ QUESTIONS = ("Who has the spare key?", "GEO-1000", "When is the boiler serviced?
 def test_answers_are_the_same_with_room_for_no_lines_and_for_all(household, monkeypatch, tmp_path, embedder):
     def answers(limit):
         monkeypatch.setattr(line_index, "MAX_LINE_BYTES", limit)
-        monkeypatch.setattr(line_index, "MAX_WORD_BYTES", limit)
+        for name in ("MAX_WORDS", "MAX_VECTOR_BYTES"):
+            monkeypatch.setattr(line_index, name, limit)
         with Memory.open(household, embedder=embedder, index_path=tmp_path / "index.sqlite") as memory:
             return [[(found.citation, found.score) for found in memory.search(text)] for text in QUESTIONS * 2]
 
