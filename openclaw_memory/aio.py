@@ -122,8 +122,8 @@ class AsyncMemory(_AsyncPart):
         self.memory = memory
         self.notes, self.sessions = AsyncNotes(self, memory.notes), AsyncSessions(self, memory.sessions)
         self.control = AsyncControl(self, memory.control)
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="openclaw-memory")
-        self._is_closed = False
+        self._max_threads, self._is_closed = max_threads, False
+        self._start_threads()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, max_threads: int = 4, **options: Any) -> Self:
@@ -192,4 +192,10 @@ class AsyncMemory(_AsyncPart):
     async def _run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
             raise StoreError(f"{self!r} is closed: open it again with AsyncMemory.open(path)")
+        if self._pid != os.getpid():  # a forked child has none of the threads of its parent
+            self._start_threads()
         return await _run_in(self._pool, partial(call, *args, **kwargs))
+
+    def _start_threads(self) -> None:
+        self._pid = os.getpid()
+        self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="openclaw-memory")

@@ -403,9 +403,6 @@ class MemoryTemplate:
             raise ConfigError(f"{field}={value!r:.80} chooses no memory: pass a text, a whole number or a UUID")
         return encode_folder_name(str(value))
 
-    def __repr__(self) -> str:
-        return f"{self.memories!r}.use_template({self.template!r})"
-
 
 # Parts of one agent that are each given the same template share its memories. A pool without users is freed.
 _shared: WeakValueDictionary[Path, Memories] = WeakValueDictionary()

@@ -60,9 +60,6 @@ class RunMemory:
         if self._acting is not None:
             self._acting.__exit__()
 
-    def __repr__(self) -> str:
-        return f"RunMemory({self._memory!r})"
-
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
 

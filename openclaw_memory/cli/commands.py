@@ -193,16 +193,14 @@ def doctor(place: Place, prune: bool) -> int:
 
     Example: openclaw-memory doctor --workspace notes
     """
+    import shutil
+
     from openclaw_memory.cli.doctor import check_memory
+    from openclaw_memory.config.data_folder import list_orphans
 
-    if prune:
-        import shutil
-
-        from openclaw_memory.config.data_folder import list_orphans
-
-        for folder, workspace in list_orphans():
-            shutil.rmtree(folder)
-            show_note(f"removed {folder}, of {clean_line(workspace)}")
+    for folder, workspace in list_orphans() if prune else ():
+        shutil.rmtree(folder)
+        show_note(f"removed {folder}, of {clean_line(workspace)}")
     findings = check_memory(place.open, place.options)
     has_problems = any(finding.level == "problem" for finding in findings)
     if place.as_json:
