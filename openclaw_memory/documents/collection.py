@@ -226,7 +226,7 @@ class Documents:
         Args:
             ids: Ids of documents, or citations of a person's lines, in which secrets are masked. Unknown ones are left
                 out.
-            masked: Whether secrets are masked in documents too, as in what a search returns.
+            masked: Whether secrets are masked in documents too, as in the results of a search.
 
         Raises:
             InvalidInputError: An id is not a string.
@@ -300,7 +300,7 @@ class Documents:
         Args:
             where: Which documents count. Default: all.
             part_of: Only documents with this text as their field `part_of`. Default: all.
-            masked: Whether secrets are masked, as in what a search returns.
+            masked: Whether secrets are masked, as in the results of a search.
         """
         self._service.check_open()
         paths = None if part_of is None else self._locations.find_parts(part_of)

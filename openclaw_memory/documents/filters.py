@@ -32,7 +32,7 @@ class DocumentFilter:
     """A filter of documents by metadata, ids, wholes and tests, which must all hold.
 
     Called with a document, it returns whether this one passes. In a large memory the filter costs less than a function
-    that does the same: the index knows most metadata, all ids and what documents are a part of.
+    that does the same: the index knows most metadata, all ids, and the wholes that documents are a part of.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ def _encode_date(value: object) -> str:
 def compile_filter(conditions: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
     r"""Return a function that tells whether values by name, such as metadata, pass a filter.
 
-    All of its entries must hold. An entry is a name with what its value must be: an equal value, equal entries of a
+    All of its entries must hold. An entry is a name with a condition for its value: an equal value, equal entries of a
     dict, or operators. The name `a.b` means the entry `b` of the dict `a`, unless there is a value of that very name.
     A missing value is like None.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -193,15 +194,12 @@ class EmbedderSelector:
 
     def _load(self, role: str, make: Callable[[], Embedder | None]) -> CircuitBreakerEmbedder | None:
         with self._lock:
-            loaded = self._loaded
-            try:
-                return loaded[role]
-            except KeyError:
-                pass
+            with suppress(KeyError):  # `close` may take it away meanwhile
+                return self._loaded[role]
             with translate_errors("the embedder cannot be made"):
                 embedder = make()
                 check_allowed(embedder, self.rules)
-            loaded[role] = guarded = None if embedder is None else CircuitBreakerEmbedder(embedder)
+            self._loaded[role] = guarded = None if embedder is None else CircuitBreakerEmbedder(embedder)
             return guarded
 
 
