@@ -166,7 +166,7 @@ async def test_the_asynchronous_batch_does_the_same(store):
     assert (await store.aget(USERS, "a")).value == {"n": 2}
     await store.aput(USERS, "b", {"n": 3})
     assert keys(await store.asearch(("users",), filter={"$or": [{"n": {"$gt": 2}}, {"n": {"$in": ["x"]}}]})) == ["b"]
-    assert await store.alist_namespaces(prefix=("*",), max_depth=1) == [("users",)]
+    assert await store.alist_namespaces(prefix=("*",), suffix=("anna",), max_depth=1) == [("users",)]
     await store.adelete(USERS, "b")
     assert await store.aget(USERS, "b") is None
 
