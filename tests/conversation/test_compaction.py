@@ -18,7 +18,6 @@ from openclaw_memory.conversation.compaction import (
 )
 from openclaw_memory.conversation.messages import get_answered_call, get_call_ids, get_text, is_from_user
 from openclaw_memory.errors import InvalidInputError, NotFoundError
-from openclaw_memory.flush.flush import Flush
 from openclaw_memory.workspace import Workspace
 
 
@@ -101,21 +100,6 @@ def test_the_fewest_last_messages_that_have_the_tokens_are_kept():
     assert cut([user(), reply(), user("x" * 4_000)], 10) == 2, "however long it is, the last one is kept"
 
 
-@pytest.mark.parametrize(
-    ("messages", "keep", "at"),
-    [
-        ([user(), call("a", "b"), result("b"), result("a"), user()], 2, 1),
-        ([user(), openai_call("a", "b"), openai_result("b"), openai_result("a"), user()], 2, 1),
-        ([user(), call("a"), reply("meanwhile"), user("?"), result("a"), user()], 3, 1),
-        ([user(), call("a"), result("a"), call("a"), result("a"), user()], 3, 3),
-        ([user(), call("a"), user("never answered"), reply()], 2, 2),
-        ([user(), call("a"), call("b"), result("b"), user(), result("a"), user()], 3, 1),
-    ],
-)
-def test_a_call_and_its_answers_are_on_one_side(messages, keep, at):
-    assert cut(messages, keep, one_each) == at
-
-
 # What
 
 
@@ -136,13 +120,6 @@ def test_what_the_user_said_last_stays_however_much_was_done_since():
     assert done.messages[1:] == [user("tidy up"), call("b"), result("b")]
     again = compact([*done.messages, call("c"), result("c")], summarise, rules=keeping(2), count=one_each)
     assert again.messages[1:] == [user("tidy up"), call("c"), result("c")]
-
-
-def test_a_summary_is_summarised_with_what_followed():
-    first = compact([user("one"), reply("two"), user("three")], summarise, rules=keeping(1), count=one_each)
-    second = compact([*first.messages, reply("four"), user("five")], summarise, rules=keeping(1), count=one_each)
-    assert second.summarised == (first.messages[0], user("three"), reply("four"))
-    assert [one.get("type") for one in second.messages] == ["compaction", None]
 
 
 @pytest.mark.parametrize(
@@ -206,21 +183,6 @@ def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, c
     assert load_conversation(log) == again.messages
 
 
-def test_in_a_small_window_less_of_the_question_stays(log):
-    messages = [log_message(log, one) for one in (user("x" * 20_000), *[reply("y" * 400)] * 4)]
-    done = compact(messages, lambda _: "short", window=1_000, log=log)  # 750 tokens are free
-    assert get_text(done.messages[1]).count("x") == 2 * 750 // 2
-    assert done.tokens_after < 750
-    assert load_conversation(log) == done.messages
-
-
-@pytest.mark.parametrize("damage", ["many", 0, -3, None])
-def test_a_length_that_is_none_leaves_the_question_whole(log, damage):
-    messages = [log_message(log, one) for one in (user("x" * 9_000), reply(), reply())]
-    log.append_entry("compaction", firstKeptEntryId=messages[2]["id"], tokensBefore=1, summary="s", askedChars=damage)
-    assert load_conversation(log)[1:] == [messages[0], messages[2]]
-
-
 @pytest.mark.parametrize("asked", [user("x" * 200), user("x" * len(SUMMARY.format(summary="so " * 200)))])
 def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
     messages = [log_message(log, one) for one in (asked, user("three"))]
@@ -272,14 +234,6 @@ def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
     assert [entry["type"] for entry in log.read_entries()] == ["session", "message", "message", "message"]
 
 
-def test_a_system_prompt_need_not_be_in_the_log(log):
-    one, two, three = (log_message(log, message) for message in (user("one"), reply("two"), user("three")))
-    kind, brief = say("system", "kind"), say("system", "brief")
-    done = compact([kind, one, two, brief, three], summarise, rules=keeping(2), count=one_each, log=log)
-    assert (done.messages[0], done.recent) == (kind, (brief, three))
-    assert load_conversation(log) == [message for message in done.messages if message["role"] != "system"]
-
-
 def test_another_branch_keeps_its_own_summaries(log):
     one, two, three = (log_message(log, message) for message in (user("one"), reply("two"), user("three")))
     other = log.append_entry("message", parentId=two["id"], message=user("another three"))
@@ -288,47 +242,6 @@ def test_another_branch_keeps_its_own_summaries(log):
     assert [get_text(message) for message in load_conversation(log, other)] == ["one", "two", "another three"]
     with pytest.raises(NotFoundError, match="no entry 'x'"):
         load_conversation(log, "x")
-
-
-def test_what_was_said_while_a_summary_was_made_stays_in_the_conversation(log):
-    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
-
-    def slow(lost):
-        log.append("user", "are you there?")
-        return summarise(lost)
-
-    done = compact(messages, slow, rules=keeping(1), count=one_each, log=log)
-    assert [get_text(one) for one in load_conversation(log)] == [get_text(one) for one in done.messages] + [
-        "are you there?"
-    ]
-
-
-def test_half_a_line_of_a_killed_writer_loses_nothing(log, tmp_path):
-    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
-    with (tmp_path / "sessions/s.jsonl").open("ab") as file:
-        file.write(b'{"type":"compaction","id":"half","firstKeptEntryId":"')
-    assert load_conversation(log) == messages
-    done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
-    assert load_conversation(log) == done.messages
-
-
-def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp_path):
-    flush = Flush(Workspace.open(tmp_path), "s")
-
-    def save(lost):
-        turn = flush.begin(None, compacting=True, messages=lambda: lost)
-        while turn.open:
-            turn.fail(RuntimeError("the model is ill"))
-        assert turn.outcome == "kept"
-
-    messages = [
-        log_message(log, one) for one in (say("system", "kind"), user("one"), call("a"), result("a"), user("two"))
-    ]
-    for _ in range(3):
-        done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log, before=save)
-        flush.record_compaction(done.tokens_after)
-        assert load_conversation(log) == done.messages
-        messages = [*done.messages, log_message(log, reply("three")), log_message(log, user("four"))]
 
 
 @pytest.mark.parametrize(

@@ -167,14 +167,6 @@ def test_wrong_arguments_are_named(memory, session, messages):
     assert not (memory.workspace.root / ".memory").exists()
 
 
-def test_the_transcript_is_taken_where_no_messages_are_given(memory):
-    log = memory.sessions.log("boats")
-    for message in BOATS:
-        log.append(**message)
-    made = memory.sessions.snapshot("boats")
-    assert [one.content for one in made.messages] == ["De boot heet Zeemeeuw.", "Genoteerd."]
-
-
 def test_a_session_goes_on_from_its_snapshot(memory):
     save(memory, messages=[{"role": "system", "content": "Be kind."}, *BOATS, call("c1"), answer("c1"), user("Sure?")])
     going_on = memory.sessions.resume("boats")
@@ -243,13 +235,6 @@ def test_a_session_goes_on_from_the_whole_transcript_where_there_is_one(memory):
     assert all(message["id"] for message in going_on)
     log.append("assistant", "Good night.")
     assert texts(memory.sessions.resume("boats"))[-1] == "Good night."
-
-
-def test_a_snapshot_that_knows_more_than_an_older_transcript_is_taken(memory):
-    entry = {"type": "message", "timestamp": "2026-11-01T09:00:00Z", "message": user("An early word.")}
-    memory.sessions.log("boats").append_entries([entry])
-    save(memory)
-    assert texts(memory.sessions.resume("boats")) == ["De boot heet Zeemeeuw.", "Genoteerd."]
 
 
 def test_a_transcript_that_ends_with_the_same_words_does_not_hide_what_was_said_since(memory):

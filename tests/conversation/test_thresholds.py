@@ -30,15 +30,6 @@ def test_the_thresholds_of_a_window(window, free, flush, compaction):
     assert get_compaction_threshold(window, RULES) == compaction
 
 
-@pytest.mark.parametrize(("wanted", "floor"), [(30_000, 20_000), (16_384, 30_000)])
-def test_the_larger_reserve_counts_for_both(wanted, floor):
-    rules = CompactionConfig(reserve_tokens=wanted, reserve_tokens_floor=floor)
-
-    assert get_reserve(200_000, rules) == 30_000
-    assert get_flush_threshold(200_000, rules) == 166_000
-    assert get_compaction_threshold(200_000, rules) == 170_000
-
-
 @given(st.integers(1, 2_000_000), st.integers(0, 10_000_000), st.integers(0, 10_000_000))
 def test_a_flush_is_due_before_a_compaction_whatever_the_settings(window, wanted, soft):
     rules = CompactionConfig(reserve_tokens=wanted, soft_threshold_tokens=soft)

@@ -101,17 +101,6 @@ def test_where_no_turn_was_held_the_next_call_tries_again(saved):
     assert saved.texts == {"a", "b", "ok"}
 
 
-def test_a_flush_that_was_held_is_remembered_when_a_later_one_could_not_be(saved):
-    detector = watch(saved)
-    messages = [user(str(number)) for number in range(10)]
-    call(detector, messages, tokens=199_000)
-    saved.held = False
-    call(detector, [user(f"new {number}") for number in range(10)], tokens=199_000)
-    saved.held = True
-    call(detector, messages, tokens=199_000)
-    assert len(saved.flushes) == 1
-
-
 def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_is_not(saved):
     detector = watch(saved)
     for run_id, error in enumerate(["down", "prompt is too long", "prompt is too long"]):

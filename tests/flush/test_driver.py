@@ -88,11 +88,6 @@ def writing(text):
     return ("c", "memory_append", {"text": text})
 
 
-def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
-    assert drive(turn, ["one", "two"], lambda *_: "NO_REPLY", room=6) == [["one", "two"]]
-    assert turn.outcome == "nothing"
-
-
 def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
     conversation = [f"line {number}\n" for number in range(400)]
     seen = ["".join(shown) for shown in drive(turn, conversation, lambda *_: "NO_REPLY", room=500)]
@@ -105,22 +100,6 @@ def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
     seen = drive(turn, ["x" * 4_000], lambda *_: TOO_LONG)
     assert turn.outcome == "kept"
     assert min(len(part) for [part] in seen) >= SMALLEST_PART // 2
-
-
-@pytest.mark.parametrize(
-    ("reply", "most"),
-    [
-        (lambda *_: calling(("a", "rm", {"path": "/"})), 8),
-        (lambda *_: calling(("a", "memory_append", {"text": 3})), 8),
-        (lambda *_: TOO_LONG, 7),
-        (lambda *_: "Hello.", 1),
-        (lambda *_: ValueError("down"), 2),
-    ],
-    ids=["calls something else", "calls wrongly", "always too long", "says something else", "raises"],
-)
-def test_a_stubborn_model_is_asked_no_more_often_than_the_settings_allow(turn, reply, most):
-    assert len(drive(turn, ["x" * 9_000], reply, max_calls=8)) == most
-    assert turn.outcome == "kept"
 
 
 def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory):
@@ -240,13 +219,9 @@ def one_by_one(*replies):
 
 REFUSED = {
     "arguments that end early": ("c", "memory_append", '{"text": "The boiler co'),
-    "arguments that are a list": ("c", "memory_append", ["The boiler code is 4711."]),
-    "no arguments": ("c", "memory_append", {}),
     "another field": ("c", "memory_append", {"txt": "The boiler code is 4711."}),
-    "no text": ("c", "memory_append", {"text": 3}),
     "a file of its own": ("c", "memory_append", {"content": "4711", "path": "memory/boiler.md"}),
     "another tool": ("c", "write_file", {"text": "The boiler code is 4711."}),
-    "no name": ("c", None, {"text": "The boiler code is 4711."}),
 }
 CUT_OFF = ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "content_filter", "SAFETY", "refusal", "error"]
 TWO_FACTS = [{"role": "user", "content": "The boiler code is 4711."}, {"role": "user", "content": "Anna likes tea."}]
@@ -352,14 +327,6 @@ def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
     assert run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True, messages=lambda: said), broken)
     assert "4711" in (memory.workspace.root / memory.sessions.flush().log.path).read_text()
     assert "the disk is gone" in caplog.text
-
-
-def test_a_model_that_gives_up_its_task_breaks_off_no_more_than_the_turn(memory):
-    def cancelled(_):
-        raise asyncio.CancelledError
-
-    assert run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True, messages=list), cancelled)
-    assert "CancelledError" in memory.status().flush["main"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

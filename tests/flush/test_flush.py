@@ -146,12 +146,6 @@ def test_while_a_turn_is_held_no_other_is_due_by_the_threshold(flush):
     assert not flush.cycle.is_busy
 
 
-def test_a_program_may_keep_its_own_mark(flush):
-    assert flush.begin(176_000, flushed=True) is None
-    save(flush.begin(176_000, flushed=False), "- a")
-    assert flush.begin(176_000, flushed=False) is not None
-
-
 def test_a_new_transcript_of_a_key_begins_again(flush_of):
     first = flush_of(session_id="one")
     first.record_compaction()

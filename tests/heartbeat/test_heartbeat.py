@@ -63,15 +63,6 @@ def test_it_is_quiet_until_a_file_changes_or_something_is_due(memory, moment):
     assert not memory.heartbeat().is_quiet
 
 
-def test_it_is_not_quiet_once_a_record_expires(memory, moment, tmp_path):
-    record = memory.records.remember("other", "parking", "level two", ttl=600).record
-    memory.heartbeat()
-    assert memory.heartbeat().is_quiet
-    moment.now += timedelta(seconds=601)
-    assert task(memory.heartbeat(), "expire").changed == (record.path,)
-    assert not (tmp_path / record.path).exists()
-
-
 def test_confidence_is_written_down_as_it_has_fallen(memory, moment, tmp_path):
     record = memory.records.remember("preference", "editor.theme", "dark", confidence=0.8).record
     memory.records.remember("fact", "home.city", "Utrecht", confidence=0.8)
@@ -210,23 +201,6 @@ def test_one_at_a_time_does_the_work_and_another_says_so(memory, moment, tmp_pat
     assert memory.heartbeat().is_quiet
 
 
-def test_it_is_not_quiet_once_a_record_expires_that_came_while_it_beat(memory, moment):
-    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
-    moment.now += timedelta(days=60)
-    memory.heartbeat(ask=lambda _: str(memory.records.remember("other", "parking", "level two", ttl=600)))
-    assert memory.heartbeat().is_quiet
-    moment.now += timedelta(seconds=601)
-    assert len(task(memory.heartbeat(), "expire").changed) == 1
-
-
-def test_what_changes_while_the_model_thinks_is_not_forgotten(memory, moment):
-    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
-    moment.now += timedelta(days=60)
-    report = memory.heartbeat(ask=lambda _: memory.records.confirm("preference", "editor.theme") and "FORGET it")
-    assert memory.records.get("preference", "editor.theme").is_confirmed
-    assert (len(task(report, "decay").findings), report.left) == (1, ())
-
-
 def test_it_beats_in_the_background_until_it_is_stopped(memory):
     with every(0.0001, memory.heartbeat) as beats:
         deadline = time.monotonic() + 30
@@ -234,17 +208,6 @@ def test_it_beats_in_the_background_until_it_is_stopped(memory):
             time.sleep(0.005)
     assert beats.last is not None
     assert beats.error is None
-
-
-def test_an_error_in_the_background_is_kept():
-    def beat():
-        raise OSError("no disk")
-
-    with every(0.0001, beat) as beats:
-        deadline = time.monotonic() + 30
-        while beats.error is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-    assert str(beats.error) == "no disk"
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, "5", float("nan")])

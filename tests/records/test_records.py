@@ -84,15 +84,6 @@ def test_a_record_has_the_fourteen_fields(records):
     assert re.fullmatch("vec_[0-9a-f]{16}", record.embedding_ref)
 
 
-def test_a_record_is_a_file_that_a_person_can_read_and_search_finds(memory, records, tmp_path):
-    records.remember("preference", "editor.theme", "dark")
-    assert (tmp_path / THEME).read_text().endswith("---\neditor.theme: dark\n")
-    memory.sync()
-    best = memory.search("Which theme for the editor?")[0]
-    assert (best.path, best.snippet) == (THEME, "editor.theme: dark")
-    assert memory.get(best.citation).text == "editor.theme: dark"
-
-
 @pytest.mark.parametrize(
     "key", ["a", "a.b", "Über.größe", "A", "con", "..", "a/b", "../../etc/passwd", "k" * 300, "a b", ".x"]
 )
@@ -102,26 +93,6 @@ def test_every_key_has_a_file_of_its_own(records, tmp_path, key):
     assert (records.get("fact", key).key, records.get("fact", key).value) == (key, 1)
     assert (tmp_path / make_path("fact", key, None)).resolve().is_relative_to(tmp_path / "memory" / "records" / "fact")
     assert make_path("fact", key, None) != make_path("fact", key.upper() + "_", None)
-
-
-def test_users_have_records_of_their_own(records):
-    for user, value in ((None, "system"), ("usr_1", "dark"), ("usr_2", "light")):
-        records.remember("preference", "editor.theme", value, user_id=user)
-    assert records.get("preference", "editor.theme", user_id="usr_2").value == "light"
-    assert [record.value for record in records.find(user_id="usr_1")] == ["dark"]
-    assert len(records.find(key="editor.*")) == 3
-
-
-def test_find_by_what_a_record_says(memory, records):
-    records.remember("preference", "editor.theme", "dark")
-    records.remember("fact", "home.city", "Utrecht", confidence=0.4, sensitivity="medium")
-    records.remember("fact", "car.colour", "red")
-    memory.append("The city of Utrecht is in the notes too.", date="2026-11-20")
-    memory.sync()
-    assert [record.key for record in records.find("Which city?")][:1] == ["home.city"]
-    assert [record.key for record in records.find(type="fact", min_confidence=0.5)] == ["car.colour"]
-    assert [record.key for record in records.find(sensitivity="medium")] == ["home.city"]
-    assert len(records.find(limit=2)) == 2
 
 
 @pytest.mark.parametrize(
@@ -187,35 +158,6 @@ def test_the_file_of_a_record_stops_growing(records, clock, tmp_path):
     assert max(sizes[60:]) <= max(sizes[:60]) * 1.02
 
 
-def test_a_session_that_lives_for_days_settles_a_value_with_its_second_day(records, clock):
-    records.remember("preference", "editor.theme", "dark", source=turn("m1"))
-    clock.forward(days=8)
-    outcomes = []
-    for _ in range(4):
-        source = RecordSource("tool", "agent:main:main", clock.now)
-        outcomes.append(records.remember("preference", "editor.theme", "light", source=source).outcome)
-        clock.forward(hours=9)
-    assert outcomes == ["waiting", "same", "same", "replaced"]
-
-
-def test_a_key_of_high_impact_asks_first(records):
-    records.remember("fact", "billing.plan", "free")
-    for number in range(3):
-        asked = records.remember("fact", "billing.plan", "team", source=turn(f"m{number}", START))
-        assert (asked.outcome, asked.record.value) == ("asks", "free")
-    confirmed = records.confirm("fact", "billing.plan", value="team")
-    assert (confirmed.value, confirmed.is_confirmed, confirmed.confidence, confirmed.waiting) == ("team", True, 1.0, ())
-
-
-def test_confirm_keeps_the_value_and_drops_what_waited(records):
-    records.remember("fact", "billing.plan", "free")
-    records.remember("fact", "billing.plan", "team")
-    confirmed = records.confirm("fact", "billing.plan")
-    assert (confirmed.value, confirmed.version, confirmed.waiting) == ("free", 3, ())
-    with pytest.raises(NotFoundError, match="remember it first"):
-        records.confirm("fact", "billing.other")
-
-
 def test_confidence_of_a_preference_falls_until_it_is_confirmed(records, clock):
     records.remember("preference", "editor.theme", "dark", confidence=0.8)
     records.remember("fact", "home.city", "Utrecht", confidence=0.8)
@@ -246,14 +188,6 @@ def test_an_expired_record_is_not_read_by_its_path(memory, records, clock):
     with pytest.raises(NotFoundError, match="expired"):
         memory.get("memory/records/other/parking.md")
     assert [result.path for result in memory.search("garage level")] == ["memory/2026-11-22.md"]
-
-
-def test_an_observation_renews_what_holds_for_a_time(records, clock):
-    records.remember("other", "parking", "two", ttl=100)
-    clock.forward(seconds=90)
-    records.remember("other", "parking", "two", ttl=100, source=turn("m2", clock.now))
-    clock.forward(seconds=90)
-    assert records.get("other", "parking").value == "two"
 
 
 @pytest.mark.parametrize("ttl", [10**12, 10**30])
@@ -314,18 +248,6 @@ def test_the_version_that_was_seen_must_still_be_there(records):
         records.remember("fact", "other", 1, expected_version=4)
     assert records.remember("fact", "other", 1, expected_version=0).outcome == "new"
     assert records.get("fact", "k").value == 2
-
-
-def test_a_second_edit_by_hand_is_noticed_by_who_has_seen_the_first(records, tmp_path):
-    records.remember("preference", "editor.theme", "dark")
-    file = tmp_path / THEME
-    text = file.read_text()
-    file.write_text(text.replace("theme: dark\n", "theme: sepia\n"))
-    seen = records.get("preference", "editor.theme")
-    file.write_text(text.replace("theme: dark\n", "theme: green\n"))
-    with pytest.raises(ConflictError):
-        records.confirm("preference", "editor.theme", expected_version=seen)
-    assert records.get("preference", "editor.theme").value == "green"
 
 
 def test_a_token_makes_a_call_once(memory, records, tmp_path):
@@ -411,14 +333,6 @@ def test_a_damaged_record_is_reported_and_never_overwritten(memory, records, tmp
     (line,) = records.list_problems()
     assert THEME in line
     assert line in memory.status().notices
-
-
-def test_a_merge_is_called_one(records, tmp_path):
-    records.remember("preference", "editor.theme", "dark")
-    file = tmp_path / THEME
-    file.write_text(conflict(file.read_text()))
-    with pytest.raises(RecordError, match="line 7 is a mark of a merge"):
-        records.get("preference", "editor.theme")
 
 
 def test_two_files_of_one_record_are_reported(records, tmp_path):
@@ -521,12 +435,3 @@ def test_a_key_is_the_same_however_its_accents_are_written(memory, records):
         assert len(memory.search("tea", filter={"key": key, "user_id": user})) == 1
         assert len(memory.control.forget(key=key).plan.steps) == 1
     assert records.forget("fact", parted, user_id="Rene\u0301")
-
-
-@pytest.mark.parametrize("given", [{"value": "\ud800"}, {"value": {"a": ["\ud800"]}}, {"token": "\ud800"}])
-def test_text_that_is_not_unicode_is_refused(records, given):
-    with pytest.raises(InvalidInputError, match="lone surrogate"):
-        records.remember("fact", "k", **{"value": "v", **given})
-    with pytest.raises(InvalidInputError, match="lone surrogate"):
-        records.remember("fact", "k", "v", source=turn("\ud800"))
-    assert records.find() == []
