@@ -78,21 +78,21 @@ _REMEDIES = {
 }
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def suggest(name: object, names: Iterable[str]) -> str:
     """Return `did you mean 'openai'? ` with the known name that is spelled most like this one, or "".
 
     Args:
         name: What was given.
-        known: The valid names.
+        names: The valid names.
     """
     import difflib
 
-    found = difflib.get_close_matches(str(name), list(known), 1)
-    return f"did you mean {found[0]!r}? " if found else ""
+    matches = difflib.get_close_matches(str(name), list(names), 1)
+    return f"did you mean {matches[0]!r}? " if matches else ""
 
 
-def remedy(error: OSError) -> str:
-    """Return what to do about an error of the operating system, in words that follow a colon or semicolon.
+def suggest_remedy(error: OSError) -> str:
+    """Suggest a remedy for an error of the operating system, to follow a colon or semicolon.
 
     Args:
         error: The error.
@@ -167,16 +167,16 @@ class BackendError(StoreError):
 
 
 class NotOfferedError(BackendError):
-    """Another engine than the built-in one lacks what was asked of it. Nothing is wrong with it."""
+    """Another engine than the built-in one lacks a feature. Nothing is wrong with it."""
 
 
 class CorruptIndexError(StoreError):
     """The index file is damaged. It is derived data: the next sync renames it and builds it again.
 
-    `found` says in short what is wrong with it, or is "" if only the message does.
+    `damage` names the fault in short, or is "".
     """
 
-    found: str = ""
+    damage: str = ""
 
 
 class NewerIndexError(StoreError):
@@ -208,7 +208,7 @@ class SyncBusyError(IndexLockedError):
 
 
 class PolicyError(WriteError):
-    """A rule of the user's says never to store what was to be written; nothing was.
+    """A rule of the user's forbids to store the text; nothing was written.
 
     Attributes:
         rule: The name of the rule.

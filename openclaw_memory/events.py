@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from openclaw_memory.errors import ConflictError
-from openclaw_memory.types.files import Excerpt, Span, cited
+from openclaw_memory.types.files import Excerpt, Span, parse_citation
 
 __all__ = ["Event", "Observer", "acting_as"]
 
@@ -168,7 +168,7 @@ def format_lines(*spans: Span) -> str:
 
 def locate_citation(citation: str) -> Location:
     """Split a path or a citation into the path and its lines."""
-    place = cited(citation)
+    place = parse_citation(citation)
     return (citation, "") if place is None else (place[0], format_lines(*place[1]))
 
 

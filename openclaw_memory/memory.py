@@ -87,14 +87,14 @@ class Memory:
             ConfigError: Neither a store nor a backend is given.
         """
         # Here: a program that opens no memory loads no more than this class.
-        from openclaw_memory.backends.guards import guarded_workspace
+        from openclaw_memory.backends.workspace_setup import guard_workspace
         from openclaw_memory.config.config import check_config
         from openclaw_memory.flush.cycle import FlushRegistry
         from openclaw_memory.sessions_and_control import Control, Sessions
         from openclaw_memory.workspace.notes import NoIndex, Notes
 
         self.config = check_config(config)
-        workspace = guarded_workspace(workspace, store, self.config)
+        workspace = guard_workspace(workspace, store, self.config)
         self.events = Events(_load_observers(workspace, self.config))
         self.workspace = workspace = replace(workspace, events=self.events)
         flushes = FlushRegistry()
@@ -155,7 +155,7 @@ class Memory:
             WorkspaceError: `path` is missing or is not a folder.
             ConfigError: The provider or the store is unknown, does not go with the codec, or has a wrong type.
         """
-        from openclaw_memory.backends.guards import load_codec
+        from openclaw_memory.backends.workspace_setup import load_codec
         from openclaw_memory.config.config import check_config
         from openclaw_memory.embeddings.selection import make_selector
         from openclaw_memory.store.registry import store_of

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
-from openclaw_memory.errors import ConfigError, MissingExtraError, nearest
+from openclaw_memory.errors import ConfigError, MissingExtraError, suggest
 
 __all__ = ["PluginKind", "has_plugin", "list_plugins", "load_plugin"]
 
@@ -76,7 +76,7 @@ def load_plugin(kind: PluginKind, name: str) -> Any:
     if (target := _find_target(kind, name)) is None:
         names = list_plugins(kind)
         raise ConfigError(
-            f"no installed package adds {name!r} to openclaw_memory.{kind}: {nearest(name, names)}"
+            f"no installed package adds {name!r} to openclaw_memory.{kind}: {suggest(name, names)}"
             f"there are {', '.join(names) or 'none'}"
         )
     module, _, attribute = target.partition(":")

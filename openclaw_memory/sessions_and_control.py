@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.session import Session
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
-    from openclaw_memory.types.exchange import Snapshot
+    from openclaw_memory.types.documents import Snapshot
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
     from openclaw_memory.workspace.session_log import SessionLog
@@ -242,11 +242,11 @@ class Control(MemoryPart):
         self._index.check_open()
         if self._service is None:
             raise ConfigError("a plug-in indexes this memory: open it without the plug-in to forget something")
-        from openclaw_memory.control.forgetting import forget, wanted_of
+        from openclaw_memory.control.forgetting import forget, read_request
 
         criteria: Mapping[str, Any] = {"last_days": last_days, "since": since, "query": query, "key": key}
-        selection = wanted_of(self._workspace, session=session, paths=paths, now=now, **criteria)
-        receipt = forget(self._workspace, self._service, selection, dry_run=dry_run, seen=expected)
+        selection = read_request(self._workspace, session=session, paths=paths, now=now, **criteria)
+        receipt = forget(self._workspace, self._service, selection, dry_run=dry_run, expected=expected)
         if not dry_run and self._rebuild is not None:
             self._rebuild()
         return receipt

@@ -24,7 +24,7 @@ from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.quotation import find_source
 from openclaw_memory.text.quotation import quote as quotation
 from openclaw_memory.text.terms import select_content_words, split_query
-from openclaw_memory.types.files import cited
+from openclaw_memory.types.files import parse_citation
 from openclaw_memory.workspace.days import parse_day
 from openclaw_memory.workspace.paths import parse_note_date
 from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
@@ -69,7 +69,7 @@ def _record(text: str) -> None:
     # A field that comes twice counts as it is the last time: the text changes any of the fields above it.
     read = front_matter.parse(f"---\nopenclaw_memory: 1\n{_FIELDS}{text}")
     if read is not None:
-        signatures.problem(Path("/nowhere"), path, read.fields, read.text)
+        signatures.explain_refusal(Path("/nowhere"), path, read.fields, read.text)
         record, _ = parse_record(path, read, NOW)
         _ = record.expires_at, record.to_dict()
 
@@ -195,7 +195,7 @@ PARSERS: dict[str, Parser] = {
     ),
     "snapshot": Parser(_snapshot, (*_TALK, '"session_id":"a"', '"messages":[', '"version":1,'), ('{"a":', "[", '"', "1", "a")),
     "citation": Parser(
-        cited, ("MEMORY.md", "#", "L", "1", "-L", ",", "9" * 40, "0", "[", "]", " ", "0123abcd", "memory/a.md#L3-L5,L9", "\n", "٣"),
+        parse_citation, ("MEMORY.md", "#", "L", "1", "-L", ",", "9" * 40, "0", "[", "]", " ", "0123abcd", "memory/a.md#L3-L5,L9", "\n", "٣"),
         ("9", "L1,", "#", "#L1", "L1-L2,", " ", "[", "a#L", "-"),
     ),
     "settings": Parser(

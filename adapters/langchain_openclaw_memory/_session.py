@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import QueryError, nearest
+from openclaw_memory.errors import QueryError, suggest
 from openclaw_memory.events import acting_as
 from openclaw_memory.runs import MemoryChoice, RunMemory, lease_memory, read_memory_choice
 
@@ -181,7 +181,7 @@ def describe_unknown(unknown: Iterable[str], accepted: Iterable[str], call: str)
     if intended not in names and "search_kwargs" in names:
         hint = f"did you mean search_kwargs={{{intended!r}: ...}}? "
     else:
-        hint = f"did you mean {intended!r}? " if intended in names else nearest(name, names)
+        hint = f"did you mean {intended!r}? " if intended in names else suggest(name, names)
     return f"{call} takes no {name!r}: {hint}it takes {', '.join(names)}"
 
 

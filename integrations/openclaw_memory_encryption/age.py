@@ -40,7 +40,7 @@ def derive_identity(key: Key) -> str:
     Args:
         key: A key of the user's.
     """
-    bits = int.from_bytes(key.derived(PURPOSE), "big") << 4  # 256 bits are 52 groups of 5, the last one filled up
+    bits = int.from_bytes(key.derive(PURPOSE), "big") << 4  # 256 bits are 52 groups of 5, the last one filled up
     groups = [(bits >> 5 * place) & 31 for place in reversed(range(52))]
     expanded = [*(ord(letter) >> 5 for letter in _PREFIX), 0, *(ord(letter) & 31 for letter in _PREFIX)]
     checksum = _calculate_checksum([*expanded, *groups, *[0] * 6]) ^ 1

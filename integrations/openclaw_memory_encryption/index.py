@@ -108,7 +108,7 @@ class IndexKey:
 
     def _format_key(self) -> str:
         """Return the key as SQLite takes it: used as it is, not as a password."""
-        return f"raw:{self.key.derived('index').hex()}" if self.key else ""
+        return f"raw:{self.key.derive('index').hex()}" if self.key else ""
 
 
 def has_content(index: Path) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, get_args
 
-from openclaw_memory.errors import InvalidInputError, QueryError, nearest
+from openclaw_memory.errors import InvalidInputError, QueryError, suggest
 from openclaw_memory.types import Document
 
 if TYPE_CHECKING:
@@ -136,4 +136,4 @@ def _is_moment(value: object) -> TypeGuard[int]:
 
 
 def _describe_unknown(name: object) -> str:
-    return f"{name!r:.80} is not a category: {nearest(name, CATEGORIES)}choose one of {', '.join(CATEGORIES)}"
+    return f"{name!r:.80} is not a category: {suggest(name, CATEGORIES)}choose one of {', '.join(CATEGORIES)}"

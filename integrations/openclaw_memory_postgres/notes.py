@@ -100,7 +100,7 @@ class PostgresFiles:
             self._bring(connection)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the notes of the tenant while files are changed in the folder; they are rows when the block has ended.
 
         Call it with the lock of the folder held. What was checked in the block is what the rows say: the folder is

@@ -31,7 +31,7 @@ from openclaw_memory.types import (
     StoreInfo,
     Vector,
     Where,
-    chunk_test,
+    make_chunk_test,
 )
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres import search as searching
@@ -513,7 +513,7 @@ class PostgresStore:
         """Return the ids of the rows that pass a filter, or None without one."""
         if not where:
             return None
-        test = chunk_test(where)
+        test = make_chunk_test(where)
         statement = "SELECT id, path, metadata FROM {s}.chunks WHERE {here} AND identity = %(identity)s"
         statement += " AND (%(source)s::text IS NULL OR source = %(source)s)"
         ranges = getattr(test, "files", ())

@@ -1,4 +1,4 @@
-"""What a `Memory` asks of its engine."""
+"""Define the engine behind a `Memory`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Backend(Protocol):
         ...
 
     def status(self, *, deep: bool = False) -> Status:
-        """Return what is indexed, with what, and what is degraded."""
+        """Return the state of the index, of the embedder and of the search."""
         ...
 
     def close(self) -> None:

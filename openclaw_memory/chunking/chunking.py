@@ -44,12 +44,12 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
         note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """
     above = measure_front_matter(text)
-    found = (piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip())
-    pieces = list(islice(found, MOST_CHUNKS))
-    return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
+    chunks = (piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip())
+    pieces = list(islice(chunks, MOST_CHUNKS))
+    return [move_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
 
 
-def moved_down(piece: Chunk, lines: int, chars: int) -> Chunk:
+def move_down(piece: Chunk, lines: int, chars: int) -> Chunk:
     """Return a chunk as if its text began further down in its file.
 
     Args:

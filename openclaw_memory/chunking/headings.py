@@ -47,7 +47,7 @@ class _File:
     lines: Sequence[str]
     starts: Sequence[int]
 
-    def size(self, first: int, stop: int) -> int:
+    def measure(self, first: int, stop: int) -> int:
         """Return the number of characters of lines first..stop-1, without the last line break."""
         return self.starts[stop] - 1 - self.starts[first]
 
@@ -83,22 +83,22 @@ def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date
     # A list of numbers takes four times the memory, and there may be ten million lines.
     file = _File(text, lines, array("Q", chain((0,), accumulate(len(line) + 1 for line in lines))))
     day = note_date.isoformat() if note_date else ""
-    matter = _matter(lines)
-    for section, placed in groupby(_sections(lines), key=itemgetter(0)):
+    matter = _read_matter(lines)
+    for section, placed in groupby(_split_sections(lines), key=itemgetter(0)):
         about = matter if section.head.kind != "front" else ()
         tables: list[Block] = []
-        for span in _pack(file, section, _noting_tables((block for _, block in placed), tables), rules):
+        for span in _pack(file, section, _collect_tables((block for _, block in placed), tables), rules):
             body = text[span.start_char : span.end_char].rstrip("\r\n")
-            context = _context(day, about, section, span.first, body)
-            if (header := _header(tables, span.first)) is not None:
-                context = _line([context, _cells(lines[header][:MAX_CONTEXT])])
+            context = _make_context(day, about, section, span.first, body)
+            if (header := _find_header(tables, span.first)) is not None:
+                context = _join_parts([context, _join_cells(lines[header][:MAX_CONTEXT])])
             yield Chunk(span.first + 1, span.stop, span.start_char, body, context, section.head.first + 1)
 
 
 # --- sections ----------------------------------------------------------------------------------------------------
 
 
-def _sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
+def _split_sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
     """Yield each block with its section."""
     titles: list[tuple[int, str]] = []
     section: _Section | None = None
@@ -115,14 +115,14 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
             section = None
 
 
-def _noting_tables(found: Iterable[Block], tables: list[Block]) -> Iterator[Block]:
-    for block in found:
+def _collect_tables(section_blocks: Iterable[Block], tables: list[Block]) -> Iterator[Block]:
+    for block in section_blocks:
         if block.kind == "table":
             tables.append(block)
         yield block
 
 
-def _header(tables: Sequence[Block], line: int) -> int | None:
+def _find_header(tables: Sequence[Block], line: int) -> int | None:
     """Return the first line of the table that a line continues, or None."""
     at = bisect_left(tables, line, key=attrgetter("first")) - 1
     return tables[at].first if at >= 0 and line < tables[at].stop else None
@@ -131,60 +131,60 @@ def _header(tables: Sequence[Block], line: int) -> int | None:
 # --- packing -----------------------------------------------------------------------------------------------------
 
 
-def _pack(file: _File, section: _Section, found: Iterable[Block], rules: ChunkingConfig) -> Iterator[_Span]:
+def _pack(file: _File, section: _Section, section_blocks: Iterable[Block], rules: ChunkingConfig) -> Iterator[_Span]:
     """Fill chunks greedily with the units of a section."""
     limit = rules.max_chars
     begin = end = -1  # lines of the chunk being filled; begin < 0: none
-    for first, stop in _units(file, found, limit):
-        if begin >= 0 and file.size(begin, stop) <= limit:
+    for first, stop in _split_units(file, section_blocks, limit):
+        if begin >= 0 and file.measure(begin, stop) <= limit:
             end = stop
-        elif file.size(first, stop) <= limit:
+        elif file.measure(first, stop) <= limit:
             if begin >= 0:
-                yield _whole(file, begin, end)
-            begin = _overlapped(file, end, first, stop, rules) if begin >= 0 else first
+                yield _make_span(file, begin, end)
+            begin = _find_overlap(file, end, first, stop, rules) if begin >= 0 else first
             end = stop
         else:
             # The first piece of a long line takes its heading along, when that leaves half of the room.
             joins = begin >= 0 and end == begin + 1 and section.head == ("heading", begin, end)
             joins = joins and file.starts[first] - file.starts[begin] <= limit // 2
             if begin >= 0 and not joins:
-                yield _whole(file, begin, end)
-            yield from _pieces(file, begin if joins else first, first, limit)
+                yield _make_span(file, begin, end)
+            yield from _split_line(file, begin if joins else first, first, limit)
             begin = -1
     if begin >= 0:
-        yield _whole(file, begin, end)
+        yield _make_span(file, begin, end)
 
 
-def _units(file: _File, found: Iterable[Block], limit: int) -> Iterator[tuple[int, int]]:
+def _split_units(file: _File, section_blocks: Iterable[Block], limit: int) -> Iterator[tuple[int, int]]:
     """Yield line ranges to keep whole: blocks, and the lines of a block too large for one chunk with its heading."""
     anchor = -1
-    for kind, first, stop in found:
-        if file.size(first if anchor < 0 else anchor, stop) <= limit:
+    for kind, first, stop in section_blocks:
+        if file.measure(first if anchor < 0 else anchor, stop) <= limit:
             yield first, stop
         else:
             yield from ((line, line + 1) for line in range(first, stop) if file.lines[line].strip())
         anchor = first if kind == "heading" else -1
 
 
-def _whole(file: _File, first: int, stop: int) -> _Span:
+def _make_span(file: _File, first: int, stop: int) -> _Span:
     return _Span(first, stop, file.starts[first], file.starts[stop] - 1)
 
 
-def _overlapped(file: _File, end: int, first: int, stop: int, rules: ChunkingConfig) -> int:
+def _find_overlap(file: _File, end: int, first: int, stop: int, rules: ChunkingConfig) -> int:
     """Return the first line of the next chunk, which repeats the last lines before `end` and still holds first..stop-1.
 
     It never reaches the beginning of the previous chunk: from there on, first..stop-1 did not fit.
     """
     repeated = first
     for line in range(end - 1, end - 1 - OVERLAP_LINES, -1):
-        if is_fence(file.lines[line]) or file.size(line, stop) > rules.max_chars:
+        if is_fence(file.lines[line]) or file.measure(line, stop) > rules.max_chars:
             break
         if file.lines[line].strip():
             repeated = line
     return repeated
 
 
-def _pieces(file: _File, begin: int, line: int, limit: int) -> Iterator[_Span]:
+def _split_line(file: _File, begin: int, line: int, limit: int) -> Iterator[_Span]:
     """Yield the pieces of a line that exceeds `limit`; the first one begins at line `begin`."""
     start, line_end = file.starts[begin], file.starts[line + 1] - 1
     while start < line_end:
@@ -209,12 +209,12 @@ def _cut(text: str, start: int, end: int) -> int:
     if space > 0:
         return space
     for cut in range(end, max(middle, end - MAX_CLUSTER), -1):
-        if not _joined_to_previous(text, cut):
+        if not _is_joined(text, cut):
             return cut
     return end
 
 
-def _joined_to_previous(text: str, index: int) -> bool:
+def _is_joined(text: str, index: int) -> bool:
     """Return whether the character at `index` combines with the one before it."""
     before, character = text[index - 1], text[index]
     return (
@@ -228,32 +228,32 @@ def _joined_to_previous(text: str, index: int) -> bool:
 # --- context -----------------------------------------------------------------------------------------------------
 
 
-def _matter(lines: Sequence[str]) -> tuple[str, str]:
+def _read_matter(lines: Sequence[str]) -> tuple[str, str]:
     """Return the title and the tags of the front matter, each "" if it has none."""
     values = parse_front_matter(lines[1 : min(stop - 1, MAX_MATTER)]) if (stop := count_front_matter(lines)) else {}
     return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
 
 
-def _context(day: str, about: Sequence[str], section: _Section, first: int, body: str) -> str:
-    """Return date, title and tags of the file and the titles above line `first`, without a date that a title says."""
+def _make_context(day: str, about: Sequence[str], section: _Section, first: int, body: str) -> str:
+    """Return date, title and tags of the file and the titles above line `first`, without a date in a title."""
     kind, heading_line, _ = section.head
     opens = kind == "heading" and first == heading_line
     titles = section.above if opens else (*section.above, section.title)
-    said = (*titles, body.partition("\n")[0]) if opens else titles
-    return _line([*(() if any(day in title for title in said) else (day,)), *about, *titles])
+    shown_texts = (*titles, body.partition("\n")[0]) if opens else titles
+    return _join_parts([*(() if any(day in title for title in shown_texts) else (day,)), *about, *titles])
 
 
-def _cells(row: str) -> str:
+def _join_cells(row: str) -> str:
     return " | ".join(cell.strip() for cell in row.strip().strip("|").split("|"))
 
 
-def _line(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     """Return the parts as one line of at most MAX_CONTEXT characters; the second part is dropped first."""
-    kept: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for part in parts:
         if part:
-            kept.setdefault(part.casefold(), part)
-    names = [" ".join(part.split())[:MAX_CONTEXT_PART].rstrip() for part in kept.values()]
+            unique.setdefault(part.casefold(), part)
+    names = [" ".join(part.split())[:MAX_CONTEXT_PART].rstrip() for part in unique.values()]
     while len(names) > 2 and sum(map(len, names)) + 3 * (len(names) - 1) > MAX_CONTEXT:
         del names[1]
     return " > ".join(names)[:MAX_CONTEXT]

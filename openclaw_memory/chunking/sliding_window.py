@@ -90,19 +90,19 @@ def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = Fals
         overlap: How many tokens of the previous chunk each repeats, at most.
         per_entry: Whether every entry begins a chunk, without overlap between entries.
     """
-    max_chars, overlap_chars = _sizes(tokens, overlap)
+    max_chars, overlap_chars = _measure_sizes(tokens, overlap)
 
-    def carried(window: list[_Piece], room: int) -> list[_Piece]:
+    def keep_chars(window: list[_Piece], room: int) -> list[_Piece]:
         # Carried text and the piece that follows share one budget, so no window outgrows max_chars.
-        return _carried(window, min(overlap_chars, room))
+        return _keep_tail(window, min(overlap_chars, room))
 
     lines = text.split("\n")
-    spans = entries(text) if per_entry else [Entry(1, len(lines), False)]
+    spans = split_entries(text) if per_entry else [Entry(1, len(lines), False)]
     offset = 0
     for span in spans:
         own_lines = lines[span.start_line - 1 : span.end_line]
-        pieces = _pieces(own_lines, span.start_line, offset, max_chars, estimate_chars)
-        yield from map(_joined, _windows(pieces, max_chars, carried))
+        pieces = _split_pieces(own_lines, span.start_line, offset, max_chars, estimate_chars)
+        yield from map(_join_pieces, _split_windows(pieces, max_chars, keep_chars))
         offset += sum(map(len, own_lines)) + len(own_lines)
 
 
@@ -117,20 +117,20 @@ def chunk_lines(text: str, tokens: int, overlap: int) -> Iterator[Chunk]:
         tokens: The size that completes a chunk.
         overlap: How many tokens of the previous chunk each repeats at least, in whole lines.
     """
-    max_chars, overlap_chars = _sizes(tokens, overlap)
+    max_chars, overlap_chars = _measure_sizes(tokens, overlap)
     least = min(overlap_chars, max_chars)  # with more, long lines behind short ones would pile up
-    pieces = _pieces(text.split("\n"), 1, 0, max_chars, measure_utf16)
-    return map(_joined, _windows(pieces, max_chars, lambda window, _room: _whole_lines(window, least)))
+    pieces = _split_pieces(text.split("\n"), 1, 0, max_chars, measure_utf16)
+    return map(_join_pieces, _split_windows(pieces, max_chars, lambda window, _room: _keep_lines(window, least)))
 
 
-def _sizes(tokens: int, overlap: int) -> tuple[int, int]:
+def _measure_sizes(tokens: int, overlap: int) -> tuple[int, int]:
     return max(MIN_CHARS, tokens * CHARS_PER_TOKEN), max(0, overlap * CHARS_PER_TOKEN)
 
 
-def entries(text: str) -> list[Entry]:
+def split_entries(text: str) -> list[Entry]:
     """Return the entries of a curated file: each line that begins with "- ", and each heading, begins one."""
     lines = text.split("\n")
-    starts = [0, *(index for index, line in enumerate(lines) if index and _begins_entry(line))]
+    starts = [0, *(index for index, line in enumerate(lines) if index and _is_entry(line))]
     return [
         Entry(start + 1, end, lines[start].startswith("- "))
         for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
@@ -138,7 +138,7 @@ def entries(text: str) -> list[Entry]:
 
 
 def estimate_chars(text: str) -> int:
-    """Return the weight of a text: its UTF-16 length, and more for CJK; a quarter of it estimates its tokens."""
+    """Return the UTF-16 length of a text, and more for CJK; a quarter estimates its tokens."""
     if text.isascii():
         return len(text)
     extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in re.findall(pattern, text))
@@ -172,24 +172,24 @@ def strip_annotations(text: str) -> str:
     return _TRAILING_BLANKS.sub("", stripped) if count else text
 
 
-def _begins_entry(line: str) -> bool:
+def _is_entry(line: str) -> bool:
     return line.startswith("- ") or _CURATED_HEADING.match(line) is not None
 
 
-def _pieces(
+def _split_pieces(
     lines: Iterable[str], number: int, offset: int, max_chars: int, weigh: Callable[[str], int]
 ) -> Iterator[_Piece]:
     """Yield the lines as pieces that weigh at most `max_chars`, counted from line `number` at `offset`."""
     for line in lines:
         start = 0
-        for part in _parts(line, max_chars, weigh):
+        for part in _split_parts(line, max_chars, weigh):
             yield _Piece(number, offset + start, part, weigh(part))
             start += len(part)
         number += 1
         offset += len(line) + 1
 
 
-def _parts(line: str, max_chars: int, weigh: Callable[[str], int]) -> Iterator[str]:
+def _split_parts(line: str, max_chars: int, weigh: Callable[[str], int]) -> Iterator[str]:
     """Yield parts of at most `max_chars` UTF-16 units; those that weigh more are cut again, by weight."""
     start = 0
     while start < len(line) or start == 0:
@@ -197,14 +197,14 @@ def _parts(line: str, max_chars: int, weigh: Callable[[str], int]) -> Iterator[s
         if weigh(part) <= max_chars:
             yield part
         else:
-            yield from _parts_by_weight(part, max_chars)
+            yield from _split_by_weight(part, max_chars)
         start += len(part) or 1
 
 
-def _parts_by_weight(text: str, max_chars: int) -> Iterator[str]:
+def _split_by_weight(text: str, max_chars: int) -> Iterator[str]:
     start, weight = 0, 0
     for index, character in enumerate(text):
-        own = _weight(character)
+        own = _weigh(character)
         if weight + own > max_chars:
             yield text[start:index]
             start, weight = index, 0
@@ -213,12 +213,12 @@ def _parts_by_weight(text: str, max_chars: int) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def _weight(character: str) -> int:
+def _weigh(character: str) -> int:
     return estimate_chars(character)
 
 
-def _windows(
-    pieces: Iterable[_Piece], max_chars: int, carried: Callable[[list[_Piece], int], list[_Piece]]
+def _split_windows(
+    pieces: Iterable[_Piece], max_chars: int, keep_chars: Callable[[list[_Piece], int], list[_Piece]]
 ) -> Iterator[list[_Piece]]:
     """Yield windows, filled greedily; each piece costs its weight and one for the line break.
 
@@ -230,15 +230,15 @@ def _windows(
         cost = piece.weight + 1
         if window and size + cost > max_chars:
             yield window
-            window = carried(window, max_chars - cost)
-            size = sum(kept.weight + 1 for kept in window)
+            window = keep_chars(window, max_chars - cost)
+            size = sum(carried_pieces.weight + 1 for carried_pieces in window)
         window.append(piece)
         size += cost
     if window:
         yield window
 
 
-def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
+def _keep_tail(window: list[_Piece], budget: int) -> list[_Piece]:
     """Return the last pieces that cost no more than `budget`, or the end of the last one if even that is too much."""
     first = len(window)
     while first > 0 and window[first - 1].weight + 1 <= budget:
@@ -247,12 +247,12 @@ def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
     if first < len(window):
         return window[first:]
     last = window[-1]
-    tail = _tail(last.text, budget - 1)
+    tail = _take_tail(last.text, budget - 1)
     offset = last.start_char + len(last.text) - len(tail)
     return [_Piece(last.line, offset, tail, estimate_chars(tail))] if tail else []
 
 
-def _whole_lines(window: list[_Piece], overlap: int) -> list[_Piece]:
+def _keep_lines(window: list[_Piece], overlap: int) -> list[_Piece]:
     """Return the last pieces that together cost `overlap` or more."""
     first, cost = len(window), 0
     while first > 0 and cost < overlap:
@@ -262,14 +262,14 @@ def _whole_lines(window: list[_Piece], overlap: int) -> list[_Piece]:
     return window[first or 1 :] if len(window) > 1 else window[first:]
 
 
-def _tail(text: str, budget: int) -> str:
+def _take_tail(text: str, budget: int) -> str:
     """Return the longest end of the text that weighs at most `budget`."""
     start = len(text)
-    while start > 0 and (budget := budget - _weight(text[start - 1])) >= 0:
+    while start > 0 and (budget := budget - _weigh(text[start - 1])) >= 0:
         start -= 1
     return text[start:]
 
 
-def _joined(window: list[_Piece]) -> Chunk:
+def _join_pieces(window: list[_Piece]) -> Chunk:
     first, last = window[0], window[-1]
     return Chunk(first.line, last.line, first.start_char, "\n".join(piece.text for piece in window))

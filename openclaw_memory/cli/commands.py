@@ -14,7 +14,7 @@ from openclaw_memory.cli.output import render, show, show_findings, show_json, s
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.types.files import citation, cited
+from openclaw_memory.types.files import format_citation, parse_citation
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SyncReport
@@ -161,9 +161,9 @@ def get(place: Place, path: str) -> int:
     show(clean(excerpt.text).removesuffix("\n"))
     if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
         show_note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
-    if excerpt.next_start is not None and cited(path) is None:
+    if excerpt.next_start is not None and parse_citation(path) is None:
         following = (excerpt.next_start, excerpt.next_start + excerpt.end_line - excerpt.start_line)
-        show_note(f"it goes on: {citation(excerpt.path, following)}")
+        show_note(f"it goes on: {format_citation(excerpt.path, following)}")
     return 0
 
 

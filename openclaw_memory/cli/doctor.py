@@ -14,8 +14,14 @@ from msgspec import Struct
 
 from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, OpenClawMemoryError
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.types.results import first_of
-from openclaw_memory.types.status import behind, failure, in_use, last_sync, size
+from openclaw_memory.types.results import limit_names
+from openclaw_memory.types.status import (
+    describe_embedder,
+    describe_failure,
+    describe_last_sync,
+    format_size,
+    list_behind,
+)
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -123,9 +129,9 @@ def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
     yield from check_index(state, sync, rebuild)
     if state.last_error is not None:
         remedy = f"Do as the message says; then run `openclaw-memory index{options}`."
-        yield Finding("last sync", "problem", failure(state.last_error), remedy)
+        yield Finding("last sync", "problem", describe_failure(state.last_error), remedy)
     elif state.last_sync is not None:
-        yield Finding("last sync", "ok", last_sync(state))
+        yield Finding("last sync", "ok", describe_last_sync(state))
     for notice in state.notices:
         if not any(message and message in notice for message in (missing, advice)):
             yield Finding("notice", "note", notice, sync if notice.endswith("sync the memory") else "")
@@ -143,8 +149,8 @@ def check_files(state: Status, options: str, advice: str) -> Iterator[Finding]:
     for file in state.skipped:
         remedy = "Fix the file, or name it in files.exclude."
         yield Finding("files", "note", f"{file.path} is left out: {file.reason}", remedy)
-    if dirty := behind(state):
-        paths = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in first_of(dirty)]
+    if dirty := list_behind(state):
+        paths = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in limit_names(dirty)]
         detail = f"{len(dirty):,} not indexed as they are now: {', '.join(paths)}"
         yield Finding("files", "note", detail, f"Run `openclaw-memory index{options}`.")
 
@@ -157,7 +163,7 @@ def check_embedder(state: Status, missing: str) -> Finding:
     if state.vector.enabled:
         is_chosen = state.requested_provider in {state.provider, "auto"}
         remedy = "" if is_chosen else f"The next sync asks {state.requested_provider} again."
-        return Finding("embedder", "ok" if is_chosen else "note", f"{in_use(state)}: it answers", remedy)
+        return Finding("embedder", "ok" if is_chosen else "note", f"{describe_embedder(state)}: it answers", remedy)
     if state.requested_provider == "none":
         return Finding("embedder", "ok", "none, as the settings say: search is by keywords")
     remedy = "Search goes on by keywords. Do as the message says; the next sync makes the vectors."
@@ -217,11 +223,13 @@ def check_room(index: Path) -> Finding:
     """Check whether the index could be built again in the bytes that are free."""
     folder = next(path for path in index.absolute().parents if path.is_dir())
     free, needed = shutil.disk_usage(folder).free, REBUILD_FACTOR * (index.stat().st_size if index.is_file() else 0)
-    detail, remedy = f"{size(free)} free in {folder}", f"Make room: df -h {shlex.quote(str(folder))}"
+    detail, remedy = f"{format_size(free)} free in {folder}", f"Make room: df -h {shlex.quote(str(folder))}"
     if free < MIN_ROOM:
         return Finding("disk", "problem", f"{detail}: nothing can be written safely", remedy)
     if free < needed:
-        return Finding("disk", "note", f"{detail}; to build the index again takes {size(needed)} for a while", remedy)
+        return Finding(
+            "disk", "note", f"{detail}; to build the index again takes {format_size(needed)} for a while", remedy
+        )
     return Finding("disk", "ok", detail)
 
 

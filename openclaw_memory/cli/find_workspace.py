@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from openclaw_memory.config.config import parse_toml
 from openclaw_memory.config.data_folder import locate_workspace_data
 from openclaw_memory.config.environment import read_default_workspace
-from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
+from openclaw_memory.errors import ConfigError, WorkspaceError, suggest
 
 MARKS = ("MEMORY.md", "memory.md", ".memory/config.toml")
 NOTES = "memory"
@@ -119,7 +119,7 @@ def _look_up(value: str, settings: UserSettings, origin: str) -> FoundWorkspace:
     if settings.workspaces and not folder.exists() and _is_entry(name, "."):
         raise WorkspaceError(
             f"{origin} is {value!r}, which is not a folder and not a workspace of {settings.file}: "
-            f"{nearest(name, settings.workspaces)}there are {', '.join(sorted(settings.workspaces))}"
+            f"{suggest(name, settings.workspaces)}there are {', '.join(sorted(settings.workspaces))}"
         )
     return FoundWorkspace(folder, f"{origin} names it")
 

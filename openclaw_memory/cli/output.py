@@ -96,16 +96,16 @@ def show_findings(findings: Iterable[Finding]) -> None:
 
 def show_status(state: Status, options: str) -> None:
     """Print the state of a memory as a table, and below it whatever works less well than it could."""
-    from openclaw_memory.types.results import first_of
-    from openclaw_memory.types.status import behind, details, failure, overview
+    from openclaw_memory.types.results import limit_names
+    from openclaw_memory.types.status import describe_failure, list_behind, list_details, list_overview
 
-    rows = [(name, str(value)) for name, value in (*overview(state), *details(state))]
+    rows = [(name, str(value)) for name, value in (*list_overview(state), *list_details(state))]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         show(f"{click.style(name.ljust(width), dim=True)}  {clean(value)}")
     if (error := state.last_error) is not None:
-        show(f"{click.style('error', fg='red')}    {clean(failure(error))}")
-    for path in first_of(behind(state)):
+        show(f"{click.style('error', fg='red')}    {clean(describe_failure(error))}")
+    for path in limit_names(list_behind(state)):
         reason = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may count the others
         remedy = f"run `openclaw-memory index{options}`"
         show(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {reason}{remedy}')}")

@@ -14,7 +14,7 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, SyncOutcome, TextCommand, join_words, sync_index, with_place
 from openclaw_memory.cli.output import show, show_json, show_note, show_results
 from openclaw_memory.config.sections import MAX_RESULTS
-from openclaw_memory.errors import nearest
+from openclaw_memory.errors import suggest
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -147,7 +147,7 @@ def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
         name, _, value = pair.partition("=")
         if name not in FILTERS or not value:
             raise click.UsageError(
-                f"--filter {pair!r} is not NAME=VALUE: {nearest(name, FILTERS)}the names are {', '.join(FILTERS)}"
+                f"--filter {pair!r} is not NAME=VALUE: {suggest(name, FILTERS)}the names are {', '.join(FILTERS)}"
             )
         if name == "source":
             arguments["source"] = value

@@ -115,15 +115,15 @@ def _follow(
 
 
 def _show_sync(report: SyncReport) -> None:
-    from openclaw_memory.types.results import first_of
+    from openclaw_memory.types.results import limit_names
 
     paths = [*report.added, *report.changed, *report.removed]
     counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
     parts = [
-        f"{counts} in {report.seconds:.2f} s" + (f": {', '.join(first_of(paths))}" if paths else ""),
+        f"{counts} in {report.seconds:.2f} s" + (f": {', '.join(limit_names(paths))}" if paths else ""),
         *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
         *(f"failed: {file.path}: {file.reason}" for file in report.failed),
         *list_waiting(report),
-        *(f"skipped: {line}" for line in first_of([f"{file.path}: {file.reason}" for file in report.skipped])),
+        *(f"skipped: {line}" for line in limit_names([f"{file.path}: {file.reason}" for file in report.skipped])),
     ]
     show(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(parts))}")

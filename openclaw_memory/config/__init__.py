@@ -20,21 +20,7 @@ from openclaw_memory.config.sections import (
 from openclaw_memory.config.unread import find_unread_settings
 
 __all__ = [
-    "ChunkingConfig",
-    "CompactionConfig",
-    "EmbeddingConfig",
-    "FilesConfig",
-    "JournalConfig",
-    "MemoryConfig",
-    "PolicyRule",
-    "RecallConfig",
-    "RecordsConfig",
-    "SearchConfig",
-    "SessionsConfig",
-    "StoreConfig",
-    "SyncConfig",
-    "find_unread_settings",
-    "locate_user_data",
-    "locate_workspace_data",
-    "read_plugin_settings",
-]
+    "ChunkingConfig", "CompactionConfig", "EmbeddingConfig", "FilesConfig", "JournalConfig", "MemoryConfig",
+    "PolicyRule", "RecallConfig", "RecordsConfig", "SearchConfig", "SessionsConfig", "StoreConfig", "SyncConfig",
+    "find_unread_settings", "locate_user_data", "locate_workspace_data", "read_plugin_settings",
+]  # fmt: skip

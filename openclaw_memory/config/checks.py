@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert, inspect
 
-from openclaw_memory.errors import ConfigError, nearest
+from openclaw_memory.errors import ConfigError, suggest
 
 T = TypeVar("T", bound=Struct)
 
@@ -31,7 +31,7 @@ def check_keys(model: type[Struct], keys: Mapping[str, Any], place: str, origin:
     """
     names = model.__struct_fields__
     if unknown := sorted(set(keys) - set(names)):
-        hint = f"{nearest(unknown[0], names)}known are {', '.join(sorted(names))}"
+        hint = f"{suggest(unknown[0], names)}known are {', '.join(sorted(names))}"
         raise ConfigError(f"{origin}unknown key {place}.{unknown[0]}; {hint}")
 
 

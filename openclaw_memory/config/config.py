@@ -32,7 +32,7 @@ from openclaw_memory.config.sections import (
     check_section,
     read_policies,
 )
-from openclaw_memory.errors import ConfigError, nearest
+from openclaw_memory.errors import ConfigError, suggest
 
 OPENCLAW_VERSIONS = ("2026.9", "2026.2")  # the latest first
 
@@ -195,7 +195,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
                 continue
             if name not in SECTIONS:
                 sections = ", ".join(SECTIONS)
-                raise ConfigError(f"{origin}unknown part [{name}]; {nearest(name, SECTIONS)}the parts are {sections}")
+                raise ConfigError(f"{origin}unknown part [{name}]; {suggest(name, SECTIONS)}the parts are {sections}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{origin}[{name}] must be a table of settings, not {describe_value(name, table)}")
             check_keys(SECTIONS[name], table, name, origin)

@@ -8,7 +8,7 @@ from posixpath import commonprefix
 from typing import NamedTuple
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.types.where import FileRange
+from openclaw_memory.types.conditions import FileRange
 
 MAX_RANGES = 20  # of one search; of more paths, the common beginning is the one range
 

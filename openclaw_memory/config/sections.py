@@ -39,7 +39,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkingConfig(Section, frozen=True):
-    """How Markdown is split into chunks.
+    """Set the chunks of Markdown.
 
     Attributes:
         style: `headings` packs whole blocks below one heading; `tokens` is OpenClaw's sliding window, and `lines` that
@@ -57,7 +57,7 @@ class ChunkingConfig(Section, frozen=True):
 
 
 class FilesConfig(Section, frozen=True):
-    """Which files count as memory, besides `MEMORY.md`, `USER.md` and the notes in `memory/`. Globs are relative.
+    """Select the files that count as memory, besides `MEMORY.md`, `USER.md` and `memory/`. Globs are relative.
 
     Attributes:
         extra_paths: Notes, and folders whose notes all count, except in hidden folders and those of
@@ -87,7 +87,7 @@ class FilesConfig(Section, frozen=True):
 
 
 class SearchConfig(Section, frozen=True):
-    """How a query is answered.
+    """Set the search for answers.
 
     From its fourth search on a process keeps its indexes in memory, which makes searches of large ones several times as
     fast; the status says which does not fit.
@@ -140,7 +140,7 @@ class SearchConfig(Section, frozen=True):
 
 
 class EmbeddingConfig(Section, frozen=True):
-    """Which embedder to use, and how a service is asked.
+    """Select the embedder, and set the limits of a service.
 
     Attributes:
         provider: `static` (ships, offline), `auto`, `none` (keywords only), or a provider's name.
@@ -168,7 +168,7 @@ class EmbeddingConfig(Section, frozen=True):
 
 
 class SyncConfig(Section, frozen=True):
-    """When the index follows the files, apart from calls of `sync`.
+    """Set the times of a sync, apart from calls of `sync`.
 
     Attributes:
         before_search: Whether a search waits if a first index has to be built or finished; else it answers from what
@@ -208,7 +208,7 @@ class SessionsConfig(Section, frozen=True):
 
 
 class JournalConfig(Section, frozen=True):
-    """How notes are written, and read at the start of a session.
+    """Set the days of notes, and the start of a session.
 
     Attributes:
         timezone: The IANA name of the zone of the notes' days (`Europe/Amsterdam`); not set: the machine's.
@@ -220,7 +220,7 @@ class JournalConfig(Section, frozen=True):
 
 
 class RecallConfig(Section, frozen=True):
-    """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
+    """Limit the notes that a model is shown, by tools and by recall.
 
     Attributes:
         assume_direct: Whether a session that is not known to be a group counts as direct. If not, it counts as a group
@@ -237,7 +237,7 @@ class RecallConfig(Section, frozen=True):
 
 
 class CompactionConfig(Section, frozen=True):
-    """When a conversation is compacted, and its memories flushed before. Sizes are in tokens, unless named bytes.
+    """Set the compaction of a conversation, and the flush before. Sizes are in tokens, unless named bytes.
 
     The user waits for a flush. Two calls of its model are usual, the note and `NO_REPLY`; a conversation that is shown
     in parts takes two for each.
@@ -268,12 +268,12 @@ class CompactionConfig(Section, frozen=True):
 
     @property
     def flushes(self) -> bool:
-        """Whether memories are saved before a compaction."""
+        """True if memories are saved before a compaction."""
         return self.enabled and self.flush
 
 
 class RecordsConfig(Section, frozen=True):
-    """How facts are settled, and for how long they hold.
+    """Set the facts that need a confirmation, and for how long facts hold.
 
     Attributes:
         high_impact: Globs of keys whose values are replaced by a confirmation alone; OpenClaw names billing and the
@@ -344,7 +344,7 @@ def _read_rule(table: Mapping[str, Any]) -> PolicyRule:
 
 
 class StoreConfig(Section, frozen=True):
-    """Where the index is kept, unless the program says so itself: `store=` or `index_path=` of `Memory.open`.
+    """Select the engine and the store, unless the program does: `store=` or `index_path=` of `Memory.open`.
 
     Attributes:
         backend: The engine that answers searches: `builtin`, or one that a plug-in adds.

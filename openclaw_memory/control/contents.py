@@ -1,4 +1,4 @@
-"""Everything that is remembered: each file with what it is, and its bytes or lines where they are asked for."""
+"""Read everything in a memory: each file with its kind, its bytes or its lines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from openclaw_memory.workspace.tombstones import Line, read_lines
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One file: what it is, its bytes as they are now (none of a transcript), its text, and the fields above it.
+    """One file: its item, its bytes (none of a transcript), its text, and the fields above it.
 
-    `updated` is the latest day that the fields of a record or document name. `turns` yields the lines of a transcript
-    anew each time.
+    `updated` is the latest day that the fields of a record or document name. `read_turns` reads the lines of a
+    transcript anew each time.
     """
 
     item: Item
@@ -35,11 +35,11 @@ class Content:
     text: str
     fields: Mapping[str, Any]
     updated: datetime.date | None
-    turns: Callable[[], Iterator[Line]]
+    read_turns: Callable[[], Iterator[Line]]
 
 
-def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[Content], list[Skipped]]:
-    """Read everything that is remembered, and return it in the order of a scan, and what could not be read and why.
+def read_contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[Content], list[Skipped]]:
+    """Read all files of a memory in the order of a scan, and list those that cannot be read.
 
     Transcripts are there though `sessions.index` is off: they are on the disk.
 
@@ -52,23 +52,23 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
     """
     every = with_transcripts(workspace)
     listed = every.scan()
-    found, skipped = list[Content](), list(listed.skipped)
+    readable, skipped = list[Content](), list(listed.skipped)
     for file in listed.files:
         try:
-            read = _transcript if file.source == "sessions" else _note
-            found.append(read(every, file, zone))
+            read = _read_transcript if file.source == "sessions" else _read_note
+            readable.append(read(every, file, zone))
         except NotFoundError:  # gone since it was listed
             continue
         except (OpenClawMemoryError, OSError) as error:
             skipped.append(Skipped(file.path, str(error)))
     for path in snapshots.list_paths(workspace.root):
         try:
-            found.append(_snapshot(workspace, path, zone))
+            readable.append(_read_snapshot(workspace, path, zone))
         except NotFoundError:
             continue
         except (OpenClawMemoryError, OSError) as error:
             skipped.append(Skipped(workspace.files.mask_path(path), str(error)))
-    return found, skipped
+    return readable, skipped
 
 
 def with_transcripts(workspace: Workspace) -> Workspace:
@@ -80,7 +80,7 @@ def with_transcripts(workspace: Workspace) -> Workspace:
     return replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
 
 
-def place_of(workspace: Workspace, path: str) -> Place:
+def locate_any(workspace: Workspace, path: str) -> Place:
     """Return the place of anything that is remembered, as `locate` does of a memory file.
 
     Args:
@@ -95,50 +95,50 @@ def place_of(workspace: Workspace, path: str) -> Place:
     return workspace.locate(path)
 
 
-def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
+def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
     data, info = workspace.files.read(workspace.files.locate(file.path))
     text = decode(data, file.path)
     read = None if is_utf16(data) else parse(text)
     fields = {} if read is None else read.fields
-    day, kind, key = parse_note_date(file.path), _kind(file.path, is_document=read is not None), None
+    day, kind, key = parse_note_date(file.path), _classify(file.path, is_document=read is not None), None
     if kind in {"record", "document"}:
         key = fields.get("key" if kind == "record" else "id")
-        day = _day(_time(fields, "created_at"), zone) or (day if kind == "document" else None)
-    said = fields.get("source")
+        day = _parse_day(_get_time(fields, "created_at"), zone) or (day if kind == "document" else None)
+    snapshot = fields.get("source")
     source = "file"
     if kind == "document":
         source = EXTERNAL if is_external(fields) else "tool"
-    if kind == "record" and isinstance(said, dict):
-        source = str(said.get("kind"))
+    if kind == "record" and isinstance(snapshot, dict):
+        source = str(snapshot.get("kind"))
     item = Item(
         file.path,
         kind,
         day,
         day,
         datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC),
-        _text(fields.get("type")) if kind == "record" else None,
-        _text(key),
+        _get_text(fields.get("type")) if kind == "record" else None,
+        _get_text(key),
         source,
-        _text(fields.get("sensitivity")) if kind == "record" else None,
+        _get_text(fields.get("sensitivity")) if kind == "record" else None,
         len(data),
         text.count("\n") + bool(text and not text.endswith("\n")),
         workspace.files.explain_withheld(file.path, text),
     )
-    updated = _day(_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
+    updated = _parse_day(_get_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
     return Content(item, data, text, fields, updated, lambda: iter(()))
 
 
-def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
+def _read_transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
     place = workspace.locate(file.path)
 
-    def turns() -> Iterator[Line]:
+    def read_turns() -> Iterator[Line]:
         with workspace.files.open(place) as (stream, _):
             yield from read_lines(stream, zone)
 
     first: datetime.date | None = None
     last: datetime.date | None = None
     count = size = 0
-    for line in turns():
+    for line in read_turns():
         count, size = line.number, size + len(line.data)
         is_header = line.record is not None and line.record.get("type") == "session"
         if line.day is not None and not is_header:
@@ -146,23 +146,23 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
             last = line.day if last is None else max(last, line.day)
     changed = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)
     item = Item(file.path, "transcript", first, last, changed, None, None, "chat_turn", None, size, count)
-    return Content(item, b"", "", {}, None, turns)
+    return Content(item, b"", "", {}, None, read_turns)
 
 
-def _snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> Content:
+def _read_snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> Content:
     data, info = workspace.files.read(workspace.files.make_place(path))
-    said = snapshots.parse_snapshot(data, path)
-    if snapshots.is_hidden(workspace.files, said):
+    snapshot = snapshots.parse_snapshot(data, path)
+    if snapshots.is_hidden(workspace.files, snapshot):
         raise PathNotAllowedError("a rule of policies leaves sessions of this name out: change it, or delete it")
-    day = said.timestamp.astimezone(zone).date()
+    day = snapshot.timestamp.astimezone(zone).date()
     changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)
     text = decode(data, path)
     lines = text.count("\n") + bool(text and not text.endswith("\n"))
-    item = Item(path, "snapshot", day, day, changed, None, said.session_id, "chat_turn", None, len(data), lines)
-    return Content(item, data, text, said.to_dict(), None, lambda: iter(()))
+    item = Item(path, "snapshot", day, day, changed, None, snapshot.session_id, "chat_turn", None, len(data), lines)
+    return Content(item, data, text, snapshot.to_dict(), None, lambda: iter(()))
 
 
-def _kind(path: str, *, is_document: bool) -> Kind:
+def _classify(path: str, *, is_document: bool) -> Kind:
     if path.startswith(f"{RECORDS_FOLDER}/"):
         return "record"
     if is_document:
@@ -170,13 +170,13 @@ def _kind(path: str, *, is_document: bool) -> Kind:
     return "note" if parse_note_date(path) is None else "day"
 
 
-def _time(fields: Mapping[str, Any], name: str) -> object:
-    """Return a time that a file says of itself: a program puts it next to the metadata, or into them."""
+def _get_time(fields: Mapping[str, Any], name: str) -> object:
+    """Return a time of a file: a program puts it next to the metadata, or into them."""
     metadata = fields.get("metadata")
     return fields.get(name) or (metadata.get(name) if isinstance(metadata, dict) else None)
 
 
-def _day(value: object, zone: datetime.tzinfo | None) -> datetime.date | None:
+def _parse_day(value: object, zone: datetime.tzinfo | None) -> datetime.date | None:
     """Return the day of a moment as JSON has it, in a zone; None for anything else."""
     if isinstance(value, str):
         with suppress(ValueError, OverflowError):
@@ -185,5 +185,5 @@ def _day(value: object, zone: datetime.tzinfo | None) -> datetime.date | None:
     return None
 
 
-def _text(value: object) -> str | None:
+def _get_text(value: object) -> str | None:
     return value if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Forget: plan it from what is there now, do it in the files, and take it out of the bytes of the index."""
+"""Forget for good: plan, change the files, and erase the bytes of the index."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
-from openclaw_memory.control.contents import contents, place_of, with_transcripts
-from openclaw_memory.control.inspection import zone_of
-from openclaw_memory.control.planning import Wanted, plain_words, plan
+from openclaw_memory.control.contents import locate_any, read_contents, with_transcripts
+from openclaw_memory.control.inspection import get_zone
+from openclaw_memory.control.planning import ForgetRequest, fold_words, plan_forgetting
 from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
@@ -21,7 +21,7 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.security import signatures
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
-from openclaw_memory.types.files import Span, cited
+from openclaw_memory.types.files import Span, parse_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now, parse_day
@@ -41,7 +41,7 @@ _SHORT_HASH = 12  # digits name a plan, as they name the lines of an edit
 WAIT_SECONDS = 10.0  # for a sync of another process, which ends soon or is reported
 
 
-def wanted_of(
+def read_request(
     workspace: Workspace,
     *,
     last_days: int | None = None,
@@ -51,22 +51,22 @@ def wanted_of(
     session: str | None = None,
     paths: Sequence[str] | None = None,
     now: datetime.date | str | None = None,
-) -> Wanted:
+) -> ForgetRequest:
     """Read the arguments of `Memory.control.forget`.
 
     Raises:
         InvalidInputError: An argument has a wrong type or value, or not one thing is named.
         PathNotAllowedError: One of `paths` is not that of a memory file.
     """
-    given = {"last_days": last_days, "since": since, "query": query, "key": key, "session": session}
-    asked = [name for name, value in given.items() if value is not None]
-    if len(asked) > 1 or not (asked or paths):
-        said = ", ".join(asked) or "nothing"
+    arguments = {"last_days": last_days, "since": since, "query": query, "key": key, "session": session}
+    names = [name for name, value in arguments.items() if value is not None]
+    if len(names) > 1 or not (names or paths):
+        message = ", ".join(names) or "nothing"
         raise InvalidInputError(
-            f"{said} says what to forget: name one of {', '.join(given)}, or files and lines as paths"
+            f"{message} says what to forget: name one of {', '.join(arguments)}, or files and lines as paths"
         )
     for name, text in (("query", query), ("key", key), ("session", session)):
-        if text is not None and (not isinstance(text, str) or not plain_words(text)):
+        if text is not None and (not isinstance(text, str) or not fold_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
     timezone = workspace.journal.timezone
     first = parse_day(since, "since", timezone)
@@ -77,83 +77,85 @@ def wanted_of(
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
-    named: dict[str, list[Span]] = {}
+    spans_by_path: dict[str, list[Span]] = {}
     every = with_transcripts(workspace)
-    for one in paths or ():
-        path, spans = (cited(one) if isinstance(one, str) else None) or (one, ())
-        path = place_of(every, path).path
-        before = named.setdefault(path, list(spans))
-        named[path] = [*before, *spans] if before and spans else []
+    for entry in paths or ():
+        path, spans = (parse_citation(entry) if isinstance(entry, str) else None) or (entry, ())
+        path = locate_any(every, path).path
+        before = spans_by_path.setdefault(path, list(spans))
+        spans_by_path[path] = [*before, *spans] if before and spans else []
     transcript, ids = None, frozenset[str]()
     if session is not None:
-        of_key = _sessions_of(workspace)
+        of_key = _map_sessions(workspace)
         ids = frozenset({session, of_key.get(session, session)})
         transcript = f"{TRANSCRIPTS}/{make_log_name(of_key.get(session, session))}"
-    return Wanted(first, query, key, transcript, ids, named)
+    return ForgetRequest(first, query, key, transcript, ids, spans_by_path)
 
 
 def forget(
     workspace: Workspace,
     service: IndexService,
-    wanted: Wanted,
+    request: ForgetRequest,
     *,
     dry_run: bool,
-    seen: str | ForgetPlan | None,
+    expected: str | ForgetPlan | None,
 ) -> ForgetReceipt:
     """Plan, and unless `dry_run`, do it; see `Memory.control.forget`."""
-    if isinstance(seen, ForgetPlan):
-        return ForgetReceipt(seen) if dry_run else applied(workspace, service, seen)
-    chosen = planned(workspace, wanted)
-    if seen is not None and (not isinstance(seen, str) or len(seen) < _SHORT_HASH):
-        raise InvalidInputError(f"expected must be a plan or at least {_SHORT_HASH} digits of its hash, not {seen!r}")
-    if seen is not None and not chosen.hash.startswith(seen):
+    if isinstance(expected, ForgetPlan):
+        return ForgetReceipt(expected) if dry_run else apply_plan(workspace, service, expected)
+    plan = make_plan(workspace, request)
+    if expected is not None and (not isinstance(expected, str) or len(expected) < _SHORT_HASH):
+        raise InvalidInputError(
+            f"expected must be a plan or at least {_SHORT_HASH} digits of its hash, not {expected!r}"
+        )
+    if expected is not None and not plan.hash.startswith(expected):
         raise ConflictError(
             "what would be forgotten is not what the plan said, and nothing was changed: look at the plan again, "
-            f"whose hash is {chosen.hash[:_SHORT_HASH]} now",
+            f"whose hash is {plan.hash[:_SHORT_HASH]} now",
             path="",
             start_line=0,
             current="",
             proposed="",
-            hash=chosen.hash,
+            hash=plan.hash,
         )
-    return ForgetReceipt(chosen) if dry_run else applied(workspace, service, chosen)
+    return ForgetReceipt(plan) if dry_run else apply_plan(workspace, service, plan)
 
 
-def planned(workspace: Workspace, wanted: Wanted) -> ForgetPlan:
-    """Plan what is forgotten from what is there now.
+def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
+    """Plan a forgetting from the files as they are now.
 
     Args:
         workspace: The files.
-        wanted: What is to be forgotten.
+        request: What is to be forgotten.
 
     Raises:
         InvalidInputError: Lines are named of a record, document or snapshot, which goes as a whole.
         NotFoundError: A file or line that was named is not there.
         WorkspaceError: The folder cannot be listed.
     """
-    zone = zone_of(workspace)
-    there, skipped = contents(workspace, zone)
+    zone = get_zone(workspace)
+    there, skipped = read_contents(workspace, zone)
     items = {content.item.path: content.item for content in there}
-    for path, spans in wanted.named.items():
+    for path, spans in request.paths.items():
         if (item := items.get(path)) is None:
             raise NotFoundError(f"{path} does not exist or cannot be read: check its name")
         if spans and item.kind in {"record", "document", "snapshot"}:
             raise InvalidInputError(f"{path} is a {item.kind}, which goes as a whole: name the file without lines")
         if spans and (last := max(end for _, end in spans)) > item.lines:
             raise NotFoundError(f"{path} has {item.lines} lines, none numbered {last}: read it again")
-    of_key = {key: f"{TRANSCRIPTS}/{make_log_name(session)}" for key, session in _sessions_of(workspace).items()}
-    return plan(wanted, there, skipped, of_key, zone)
+    of_key = {key: f"{TRANSCRIPTS}/{make_log_name(session)}" for key, session in _map_sessions(workspace).items()}
+    return plan_forgetting(request, there, skipped, of_key, zone)
 
 
-def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> ForgetReceipt:
-    """Do what a plan says, in the files and in the bytes of the index.
+def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) -> ForgetReceipt:
+    """Apply a plan to the files and to the bytes of the index.
 
     Where a crash cuts it short, some files are done: plan again, and apply that.
 
     Args:
         workspace: The files.
         service: Their index.
-        chosen: The plan.
+        plan: The plan.
 
     Raises:
         ConflictError: A file is not what the plan saw. Nothing was changed.
@@ -161,74 +163,74 @@ def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> 
     every = with_transcripts(workspace)
     remaining = list[Skipped]()
     folder = locate_transcripts(workspace.root, workspace.sessions)
-    forgotten = _changed(every, chosen.steps, folder, remaining)
-    _remove_empty_folders(workspace.root, [step.path for step in chosen.steps])
-    if chosen.sessions:
-        with _told(remaining, f"{TRANSCRIPTS}/{FILE_NAME}"):
-            remove_states(folder, chosen.sessions)
-    if chosen:
+    forgotten = _apply_files(every, plan.steps, folder, remaining)
+    _remove_empty_folders(workspace.root, [step.path for step in plan.steps])
+    if plan.sessions:
+        with _collect_errors(remaining, f"{TRANSCRIPTS}/{FILE_NAME}"):
+            remove_states(folder, plan.sessions)
+    if plan:
         service.record_write()
-    indexed = [step.path for step in chosen.steps if step.kind != "snapshot"]
+    indexed = [step.path for step in plan.steps if step.kind != "snapshot"]
     if (why := service.forget(indexed, WAIT_SECONDS)) is not None:
         remaining.append(Skipped("index", why))
-    if chosen and (repository := _repository(workspace.root)) is not None:
+    if plan and (repository := _find_repository(workspace.root)) is not None:
         remaining.append(Skipped(str(repository), "git may keep the versions it has seen: see `git filter-repo`"))
-    return ForgetReceipt(chosen, False, tuple(sorted(forgotten)), tuple(remaining), why is None)
+    return ForgetReceipt(plan, False, tuple(sorted(forgotten)), tuple(remaining), why is None)
 
 
-def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaining: list[Skipped]) -> list[str]:
-    """Do the steps, once all of them were checked; return what is gone, and add to `remaining` what could not go."""
+def _apply_files(workspace: Workspace, steps: Sequence[Step], folder: Place, remaining: list[Skipped]) -> list[str]:
+    """Apply steps, once all were checked; return the places that are gone, and add the others to `remaining`."""
     forgotten = list[str]()
     notes = [step for step in steps if step.kind not in {"transcript", "snapshot"}]
     ends = [step for step in steps if step.kind == "snapshot"]
     talks = [step for step in steps if step.kind == "transcript"]
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for some, lock in (
             (notes, workspace.files.lock),
             (talks, partial(lock_file, Path(folder.base, *folder.parts, ".lock"))),
             (ends, partial(lock_snapshots, workspace.root)),
         ):
             is_held = not some
-            with _told(remaining, *(step.citation for step in some)):
+            with _collect_errors(remaining, *(step.citation for step in some)):
                 if some:
-                    held.enter_context(lock(some[0].path))
+                    locks.enter_context(lock(some[0].path))
                     is_held = True
             if not is_held:
                 some.clear()
         there = list[tuple[Step, os.stat_result]]()
         for step in (*notes, *talks, *ends):
-            with _told(remaining, step.citation):
+            with _collect_errors(remaining, step.citation):
                 try:
-                    there.append((step, _checked(workspace, step)))
+                    there.append((step, _check_step(workspace, step)))
                 except NotFoundError:  # it has gone: that is what was wanted
                     forgotten.append(step.citation)
-        for step, seen in there:
-            with _told(remaining, step.citation):
-                _do(workspace, step, seen)
+        for step, info in there:
+            with _collect_errors(remaining, step.citation):
+                _apply_step(workspace, step, info)
                 forgotten.append(step.citation)
     return forgotten
 
 
 @contextmanager
-def _told(remaining: list[Skipped], *where: str) -> Iterator[None]:
-    """Add what could not be done, and why, in place of raising it; a conflict is raised."""
+def _collect_errors(remaining: list[Skipped], *where: str) -> Iterator[None]:
+    """Collect errors in place of raising them; a conflict is raised."""
     try:
         yield
     except ConflictError:
         raise
     except (OpenClawMemoryError, OSError) as error:
         why = str(error) if isinstance(error, OpenClawMemoryError) else f"the system refused it: {error}"
-        remaining += [Skipped(one, why) for one in where]
+        remaining += [Skipped(entry, why) for entry in where]
 
 
-def _checked(workspace: Workspace, step: Step) -> os.stat_result:
-    """Check that a file is what was planned for, and return which one it is.
+def _check_step(workspace: Workspace, step: Step) -> os.stat_result:
+    """Check that a file is the planned one, and return its stamp.
 
     Raises:
         ConflictError: It is not.
         OpenClawMemoryError: It cannot be read, or must not be changed.
     """
-    place = place_of(workspace, step.path)
+    place = locate_any(workspace, step.path)
     if step.kind == "transcript":
         with workspace.files.open(place) as (file, info):
             same = hash_head(file, step.size) == step.hash
@@ -245,32 +247,32 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
         if step.action == "lines" and is_utf16(data):
             raise WriteError(f"{step.path} is UTF-16: save it as UTF-8 first, or name the whole file")
     if not same:
-        raise _conflict(step)
+        raise _make_conflict(step)
     return info
 
 
-def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
-    place = place_of(workspace, step.path)
+def _apply_step(workspace: Workspace, step: Step, info: os.stat_result) -> None:
+    place = locate_any(workspace, step.path)
     if step.action == "messages":
-        if not forget_lines(workspace.files, place, _lines(step), step.size, step.hash):
-            raise _conflict(step)
+        if not forget_lines(workspace.files, place, _remove_lines(step), step.size, step.hash):
+            raise _make_conflict(step)
         return
     if step.action == "remove":
-        workspace.files.remove(place, seen)
+        workspace.files.remove(place, info)
         if step.kind == "record":
-            signatures.unlisted(workspace.root, step.path)
+            signatures.record_forgotten(workspace.root, step.path)
         return
     data, _ = workspace.files.read(place)
-    gone = set(_lines(step))
-    kept = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in gone]
-    workspace.files.replace(place, b"\n".join(kept), seen)
+    forgotten = set(_remove_lines(step))
+    remainder = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in forgotten]
+    workspace.files.replace(place, b"\n".join(remainder), info)
 
 
-def _lines(step: Step) -> Iterator[int]:
+def _remove_lines(step: Step) -> Iterator[int]:
     return chain.from_iterable(range(first, last + 1) for first, last in step.spans)
 
 
-def _conflict(step: Step) -> ConflictError:
+def _make_conflict(step: Step) -> ConflictError:
     line = step.spans[0][0] if step.spans else 1
     return ConflictError(
         f"{step.path} has changed since the plan was made, and was not touched: plan again, and look at it",
@@ -283,7 +285,7 @@ def _conflict(step: Step) -> ConflictError:
 
 
 def _remove_empty_folders(root: Path, paths: Sequence[str]) -> None:
-    """Remove folders of documents and records that are empty now: their names may say whose they were."""
+    """Remove folders of documents and records that are empty now: their names may be private."""
     tops = (DOCUMENTS_FOLDER, RECORDS_FOLDER)
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -293,7 +295,7 @@ def _remove_empty_folders(root: Path, paths: Sequence[str]) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def _sessions_of(workspace: Workspace) -> dict[str, str]:
+def _map_sessions(workspace: Workspace) -> dict[str, str]:
     """Return the session of each key of `sessions.json`; of none where that cannot be read."""
     with suppress(OpenClawMemoryError):
         states = read_states(locate_transcripts(workspace.root, workspace.sessions))
@@ -301,5 +303,5 @@ def _sessions_of(workspace: Workspace) -> dict[str, str]:
     return {}
 
 
-def _repository(root: Path) -> Path | None:
+def _find_repository(root: Path) -> Path | None:
     return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)

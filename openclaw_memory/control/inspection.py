@@ -1,4 +1,4 @@
-"""List what is remembered: filtered by kind, time, type, source and sensitivity, and sorted."""
+"""List the items of a memory, filtered by kind, time, type, source and sensitivity, and sorted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
-from openclaw_memory.control.contents import contents
+from openclaw_memory.control.contents import read_contents
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
@@ -43,9 +43,9 @@ def inspect(
         raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
     timezone = workspace.journal.timezone
     first, last = parse_day(since, "since", timezone), parse_day(until, "until", timezone)
-    zone = zone_of(workspace)
+    zone = get_zone(workspace)
 
-    def passes(item: Item) -> bool:
+    def is_selected(item: Item) -> bool:
         changed = item.changed.astimezone(zone).date()
         return (
             kind in {None, item.kind}
@@ -56,19 +56,19 @@ def inspect(
             and sensitivity in {None, item.sensitivity}
         )
 
-    found = [_shown(workspace, one.item) for one in contents(workspace, zone)[0] if passes(one.item)]
-    return tuple(sorted(sorted(found, key=_ORDERS["path"]), key=_ORDERS[sort]))
+    items = [_mask_item(workspace, item.item) for item in read_contents(workspace, zone)[0] if is_selected(item.item)]
+    return tuple(sorted(sorted(items, key=_ORDERS["path"]), key=_ORDERS[sort]))
 
 
-def _shown(workspace: Workspace, item: Item) -> Item:
-    """Return an item with what a person may have written into its fields as policies let it be shown."""
+def _mask_item(workspace: Workspace, item: Item) -> Item:
+    """Return an item with the fields that a person may have written masked by policies."""
     if not (policies := workspace.policies):
         return item
-    said = {name: policies.mask_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
-    return replace(item, **said)
+    masked = {name: policies.mask_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
+    return replace(item, **masked)
 
 
-def zone_of(workspace: Workspace) -> datetime.tzinfo | None:
+def get_zone(workspace: Workspace) -> datetime.tzinfo | None:
     """Return the zone of the journal's days; None for the machine's, which may change with the season.
 
     Args:

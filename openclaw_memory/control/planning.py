@@ -1,4 +1,4 @@
-"""Plan what is forgotten: from what is there and what was asked, which files, lines and messages go (pure)."""
+"""Plan a forgetting: select the files, lines and messages that go (pure)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from openclaw_memory.text.policies import iterate_leaves
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
-from openclaw_memory.types.files import Span, citation
+from openclaw_memory.types.files import Span, format_citation
 from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.paths import is_record, parse_note_date
 from openclaw_memory.workspace.tombstones import Line
@@ -28,11 +28,11 @@ _BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be forgotten: what is of the days from `since` on, or says `query`, or is named.
+class ForgetRequest:
+    """A request to forget days from `since` on, texts with `query`, or files and lines by name.
 
     `key` is a glob of the keys of records, `session` the path of a transcript, whose snapshots have one of the ids
-    `session_ids`. `named` are files, each with the lines
+    `session_ids`. `paths` are files, each with the lines
     that go, or none for all of it.
     """
 
@@ -41,23 +41,23 @@ class Wanted:
     key: str | None = None
     session: str | None = None
     session_ids: frozenset[str] = frozenset()
-    named: Mapping[str, Sequence[Span]] = field(default_factory=dict)
+    paths: Mapping[str, Sequence[Span]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Found:
-    """What of one file goes, and what is to be looked at."""
+class _Match:
+    """The lines of one file that go, and the reviews."""
 
     action: Action | None = None
     lines: set[int] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     review: list[Review] = field(default_factory=list)
 
-    def whole(self, reason: str) -> None:
+    def remove_file(self, reason: str) -> None:
         self.action = "remove"
         self.reasons.append(reason)
 
-    def part(self, kind: Kind, lines: Iterable[int], reason: str) -> None:
+    def add_lines(self, kind: Kind, lines: Iterable[int], reason: str) -> None:
         added = set(lines)
         if added:
             self.lines |= added
@@ -65,56 +65,56 @@ class _Found:
             self.reasons.append(reason)
 
 
-def plan(
-    wanted: Wanted,
+def plan_forgetting(
+    request: ForgetRequest,
     there: Iterable[Content],
     skipped: Iterable[Skipped] = (),
     states: Mapping[str, str | None] | None = None,
     zone: datetime.tzinfo | None = None,
 ) -> ForgetPlan:
-    """Return what goes. It reads nothing but what it is handed, and is the same for the same.
+    """Return the plan. It reads nothing but its arguments, and is the same for the same.
 
     Args:
-        wanted: What is to be forgotten.
+        request: What is to be forgotten.
         there: Everything that is remembered.
         skipped: What could not be read, and why.
         states: The transcript of each key of `sessions.json`, by its path.
         zone: The zone of days; the machine's where None.
     """
     steps, review = list[Step](), list[Review]()
-    every = [(content, *_found(wanted, content, zone)) for content in there]
-    lost = {one.item.path for one, found, _ in every if one.item.kind == "snapshot" and found.action is not None}
-    for content, found, seen in every:
-        digest = seen
-        if lost and content.item.kind == "day" and found.action != "remove":
-            found.part("day", mentions(lost, split_lines(content.text)), "they name a snapshot that goes")
+    every = [(content, *_match_file(request, content, zone)) for content in there]
+    lost = {item.item.path for item, match, _ in every if item.item.kind == "snapshot" and match.action is not None}
+    for content, match, digest_seen in every:
+        digest = digest_seen
+        if lost and content.item.kind == "day" and match.action != "remove":
+            match.add_lines("day", find_mentions(lost, split_lines(content.text)), "they name a snapshot that goes")
             digest = digest or sha256(content.data).hexdigest()
-        review += found.review
-        if found.action is not None:
-            spans = () if found.action == "remove" else spans_of(found.lines)
-            item, reason = content.item, "; ".join(found.reasons)
-            steps.append(Step(item.path, item.kind, found.action, spans, reason, digest, item.size))
+        review += match.review
+        if match.action is not None:
+            spans = () if match.action == "remove" else merge_lines(match.lines)
+            item, reason = content.item, "; ".join(match.reasons)
+            steps.append(Step(item.path, item.kind, match.action, spans, reason, digest, item.size))
     review += [
-        Review(one.path, f"it could not be read: {one.reason}") for one in skipped if _may_hold(wanted, one.path)
+        Review(item.path, f"it could not be read: {item.reason}") for item in skipped if _may_hold(request, item.path)
     ]
-    gone = {get_plain_name(step.path) for step in steps if step.action == "remove"}
-    gone |= {wanted.session} if wanted.session else set()
-    keys = tuple(sorted(key for key, path in (states or {}).items() if path in gone))
+    removed = {get_plain_name(step.path) for step in steps if step.action == "remove"}
+    removed |= {request.session} if request.session else set()
+    keys = tuple(sorted(key for key, path in (states or {}).items() if path in removed))
     steps.sort(key=lambda step: step.path)
-    review.sort(key=lambda one: one.where)
+    review.sort(key=lambda item: item.where)
     digest = sha256(repr((steps, keys)).encode("utf-8", "surrogatepass")).hexdigest()
     return ForgetPlan(tuple(steps), tuple(review), keys, digest)
 
 
-def _may_hold(wanted: Wanted, path: str) -> bool:
-    """Return whether a file that could not be read may hold what is to be forgotten."""
-    if wanted.since is not None or wanted.query is not None:
+def _may_hold(request: ForgetRequest, path: str) -> bool:
+    """Return whether a file that could not be read may match the request."""
+    if request.since is not None or request.query is not None:
         day = parse_note_date(path)
-        return wanted.since is None or day is None or day >= wanted.since
-    return get_plain_name(path) == wanted.session or (wanted.key is not None and is_record(path))
+        return request.since is None or day is None or day >= request.since
+    return get_plain_name(path) == request.session or (request.key is not None and is_record(path))
 
 
-def spans_of(lines: Iterable[int]) -> tuple[Span, ...]:
+def merge_lines(lines: Iterable[int]) -> tuple[Span, ...]:
     """Return lines as runs, in their order.
 
     Args:
@@ -129,29 +129,29 @@ def spans_of(lines: Iterable[int]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _found(wanted: Wanted, content: Content, zone: datetime.tzinfo | None) -> tuple[_Found, str]:
-    """Return what of a file goes, and the digest of the file."""
-    found, item = _Found(), content.item
-    named = wanted.named.get(item.path)
-    if named is not None and not named:
-        found.whole("it was named")
-    elif named and item.kind != "transcript":
-        found.part(item.kind, _numbers(named), "these lines were named")
+def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo | None) -> tuple[_Match, str]:
+    """Return the match of a file, and the digest of the file."""
+    match, item = _Match(), content.item
+    spans = request.paths.get(item.path)
+    if spans is not None and not spans:
+        match.remove_file("it was named")
+    elif spans and item.kind != "transcript":
+        match.add_lines(item.kind, _expand_spans(spans), "these lines were named")
     if item.kind == "transcript":
-        return found, _of_transcript(found, wanted, content, named or ())
-    if item.kind == "snapshot" and item.key in wanted.session_ids:
-        found.whole("it is a snapshot of the session")
-    if wanted.since is not None:
-        _by_day(found, wanted.since, content, zone)
-    if wanted.query is not None:
-        _by_words(found, wanted.query, content)
-    key, glob = (one and unicodedata.normalize("NFC", one) for one in (item.key, wanted.key))
+        return match, _match_transcript(match, request, content, spans or ())
+    if item.kind == "snapshot" and item.key in request.session_ids:
+        match.remove_file("it is a snapshot of the session")
+    if request.since is not None:
+        _match_day(match, request.since, content, zone)
+    if request.query is not None:
+        _match_words(match, request.query, content)
+    key, glob = (item and unicodedata.normalize("NFC", item) for item in (item.key, request.key))
     if glob is not None and item.kind == "record" and key is not None and fnmatchcase(key, glob):
-        found.whole(f"its key matches {wanted.key!r}")
-    return found, sha256(content.data).hexdigest() if found.action is not None else ""
+        match.remove_file(f"its key matches {request.key!r}")
+    return match, sha256(content.data).hexdigest() if match.action is not None else ""
 
 
-def mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
+def find_mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
     """Return the 1-based lines of a note that name snapshots, with the heading of each.
 
     Args:
@@ -160,89 +160,90 @@ def mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
     """
     # One may have been sealed, or unsealed, since.
     links = [f"](../{get_plain_name(path)}{ending})" for path in snapshots for ending in ("", SUFFIX)]
-    found = set[int]()
+    match = set[int]()
     for number, line in enumerate(lines, 1):
         if any(link in line for link in links):
-            found.add(number)
+            match.add(number)
             if number > 2 and not lines[number - 2].strip() and lines[number - 3].rstrip().endswith(f"- {TITLE}"):
-                found |= {number - 1, number - 2}
-    return found
+                match |= {number - 1, number - 2}
+    return match
 
 
-def _of_transcript(found: _Found, wanted: Wanted, content: Content, named: Sequence[Span]) -> str:
+def _match_transcript(match: _Match, request: ForgetRequest, content: Content, spans: Sequence[Span]) -> str:
     """Note which messages of a transcript go, and return its digest; "" where none can."""
     item, digest = content.item, sha256()
-    if wanted.session == get_plain_name(item.path):
-        found.whole("it is the transcript of the session")
-    looks_at_days = wanted.since is not None and (item.last_date is None or item.last_date >= wanted.since)
-    if not (found.action or looks_at_days or wanted.query is not None or named):
+    if request.session == get_plain_name(item.path):
+        match.remove_file("it is the transcript of the session")
+    looks_at_days = request.since is not None and (item.last_date is None or item.last_date >= request.since)
+    if not (match.action or looks_at_days or request.query is not None or spans):
         return ""
     lines, left = list[Line](), item.size
-    for line in content.turns():
+    for line in content.read_turns():
         left -= len(line.data)
         if left < 0:  # added since it was looked at: no part of this plan
             break
         digest.update(line.data)
-        if found.action != "remove" and line.is_content:
+        if match.action != "remove" and line.is_content:
             lines.append(line)
-    if (since := wanted.since) is not None:
+    if (since := request.since) is not None:
         of_days = (line.number for line in lines if line.day is not None and line.day >= since)
-        found.part(item.kind, of_days, f"said on {since} or later")
+        match.add_lines(item.kind, of_days, f"said on {since} or later")
         if undated := [line.number for line in lines if line.day is None]:
-            found.review.append(Review(citation(item.path, *spans_of(undated)), "messages without a date"))
-    if wanted.query is not None:
-        words = plain_words(wanted.query)
-        saying = (line.number for line in lines if words in plain_words(_said(line.record, line.data)))
-        found.part(item.kind, saying, "they say it")
-    found.part(item.kind, {*_numbers(named)}.intersection(line.number for line in lines), "these lines were named")
+            match.review.append(Review(format_citation(item.path, *merge_lines(undated)), "messages without a date"))
+    if request.query is not None:
+        words = fold_words(request.query)
+        saying = (line.number for line in lines if words in fold_words(_join_values(line.record, line.data)))
+        match.add_lines(item.kind, saying, "they say it")
+    numbers = {*_expand_spans(spans)}.intersection(line.number for line in lines)
+    match.add_lines(item.kind, numbers, "these lines were named")
     return digest.hexdigest()
 
 
-def _by_day(found: _Found, since: datetime.date, content: Content, zone: datetime.tzinfo | None) -> None:
+def _match_day(match: _Match, since: datetime.date, content: Content, zone: datetime.tzinfo | None) -> None:
     item = content.item
     changed = item.changed.astimezone(zone).date()
     if item.date is not None and item.date >= since:
-        found.whole(f"it is of {item.date}" if item.kind == "day" else f"created on {item.date}")
-    elif found.action == "remove":
+        match.remove_file(f"it is of {item.date}" if item.kind == "day" else f"created on {item.date}")
+    elif match.action == "remove":
         return
     elif content.updated is not None and content.updated >= since:
-        found.review.append(Review(item.path, f"created on {item.date}, and changed on {content.updated}"))
+        match.review.append(Review(item.path, f"created on {item.date}, and changed on {content.updated}"))
     elif item.date is None and changed >= since:
-        found.review.append(Review(item.path, f"it is of no day, and was changed on {changed}"))
+        match.review.append(Review(item.path, f"it is of no day, and was changed on {changed}"))
 
 
-def _by_words(found: _Found, query: str, content: Content) -> None:
+def _match_words(match: _Match, query: str, content: Content) -> None:
     item = content.item
-    if found.action == "remove":
+    if match.action == "remove":
         return
     if item.kind in {"record", "document", "snapshot"}:
-        if plain_words(query) in plain_words(f"{content.text}\n{_said(content.fields)}"):
-            found.whole("it says it")
+        if fold_words(query) in fold_words(f"{content.text}\n{_join_values(content.fields)}"):
+            match.remove_file("it says it")
         return
-    if lines := lines_saying(query, split_lines(content.text)):
+    if lines := find_lines(query, split_lines(content.text)):
         if item.kind == "day":
-            found.part(item.kind, lines, "they say it")
-        elif left := sorted(lines - found.lines):
-            where = citation(item.path, *spans_of(left))
-            found.review.append(Review(where, "it says it, in a note that is of no day"))
+            match.add_lines(item.kind, lines, "they say it")
+        elif left := sorted(lines - match.lines):
+            where = format_citation(item.path, *merge_lines(left))
+            match.review.append(Review(where, "it says it, in a note that is of no day"))
 
 
-def lines_saying(query: str, lines: Sequence[str]) -> set[int]:
-    """Return the 1-based lines that hold the words of a query, in its order, though a line ends between two of them.
+def find_lines(query: str, lines: Sequence[str]) -> set[int]:
+    """Return the 1-based lines that hold the words of a query, in its order, also across the end of a line.
 
     Args:
         query: The words; case and the kind of blanks do not count.
         lines: The lines of a note.
     """
-    words, shown = plain_words(query), [plain_words(line) for line in lines]
-    starts = list(accumulate((len(line) + 1 for line in shown), initial=0))
-    text, at, found = " ".join(shown), -1, set[int]()
+    words, folded = fold_words(query), [fold_words(line) for line in lines]
+    starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
+    text, at, match = " ".join(folded), -1, set[int]()
     while (at := text.find(words, at + 1)) >= 0:
-        found |= set(range(bisect_right(starts, at), bisect_right(starts, at + len(words) - 1) + 1))
-    return found
+        match |= set(range(bisect_right(starts, at), bisect_right(starts, at + len(words) - 1) + 1))
+    return match
 
 
-def plain_words(text: str) -> str:
+def fold_words(text: str) -> str:
     """Return a text as it is compared: composed, without case, and with one space for each run of blanks.
 
     Args:
@@ -251,13 +252,13 @@ def plain_words(text: str) -> str:
     return _BLANKS.sub(" ", unicodedata.normalize("NFC", text).casefold()).strip()
 
 
-def _said(value: Any, otherwise: bytes = b"") -> str:
-    """Return all that a value of JSON says, names too, a line each; the bytes as text where there is none."""
+def _join_values(value: Any, otherwise: bytes = b"") -> str:
+    """Return all names and values in JSON, a line each; the bytes as text if there is none."""
     if value is None:
         return otherwise.decode("utf-8", "replace")
-    return "\n".join(str(one) for one in iterate_leaves(value) if one is not None)
+    return "\n".join(str(item) for item in iterate_leaves(value) if item is not None)
 
 
-def _numbers(spans: Sequence[Span]) -> Iterator[int]:
+def _expand_spans(spans: Sequence[Span]) -> Iterator[int]:
     for first, last in spans:
         yield from range(first, last + 1)

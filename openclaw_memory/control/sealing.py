@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from openclaw_memory.control.contents import place_of, with_transcripts
+from openclaw_memory.control.contents import locate_any, with_transcripts
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import OpenClawMemoryError, WriteError
 from openclaw_memory.types.codec import SUFFIX
@@ -28,7 +28,7 @@ def reseal(workspace: Workspace, path: str, *, sealed: bool) -> str:
         WriteError: It cannot be written.
     """
     every = with_transcripts(workspace)
-    place = place_of(every, path)
+    place = locate_any(every, path)
     if not is_transcript(place.path) and place.base != str(every.root):
         raise WriteError(f"{place.path} lies outside of the workspace, where files are only read: change it there")
     if is_of_the_agent(every.root, place.path):
@@ -61,6 +61,6 @@ def _lock(workspace: Workspace, place: Place) -> AbstractContextManager[None]:
 
 def _is_sealed(workspace: Workspace, path: str) -> bool:
     try:
-        return workspace.files.is_sealed(place_of(workspace, path))
+        return workspace.files.is_sealed(locate_any(workspace, path))
     except (OpenClawMemoryError, OSError):
         return False

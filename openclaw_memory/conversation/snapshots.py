@@ -40,7 +40,7 @@ from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.redaction import redact_session, redact_talk
 from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
-from openclaw_memory.types.exchange import Snapshot, SnapshotMessage
+from openclaw_memory.types.documents import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
 from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.journal import append, check_text, make_day_path

@@ -14,8 +14,8 @@ from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
-from openclaw_memory.types.files import cited
-from openclaw_memory.types.where import DOCUMENT, OWN, PART_OF, FileRange, Metadata, kind_of
+from openclaw_memory.types.conditions import DOCUMENT, OWN, PART_OF, FileRange, Metadata, classify
+from openclaw_memory.types.files import parse_citation
 from openclaw_memory.workspace.document_cache import make_key, split_key
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
@@ -136,7 +136,7 @@ class ChunkScope:
 
     @cached_property
     def _cited_paths(self) -> frozenset[str]:
-        places = (cited(doc_id) for doc_id in self.ids or ())
+        places = (parse_citation(doc_id) for doc_id in self.ids or ())
         return frozenset(place[0] for place in places if place is not None)
 
     @cached_property
@@ -180,7 +180,7 @@ class IndexedFilter:
 def _index_filter(conditions: Mapping[str, Any], matches: _Test) -> IndexedFilter | None:
     """Return a filter for the index; None if it cannot be compared with others, or uses names that no index keeps."""
     names = list(_iterate_names(conditions))
-    if not all(kind_of(name) == "text" and not name.startswith(OWN) for name in names):
+    if not all(classify(name) == "text" and not name.startswith(OWN) for name in names):
         return None
     names += [name.partition(".")[0] for name in names]
     try:

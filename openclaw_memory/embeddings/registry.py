@@ -11,7 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.vectors import quote_name
-from openclaw_memory.errors import ConfigError, EmbedderError, nearest
+from openclaw_memory.errors import ConfigError, EmbedderError, suggest
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 
 if TYPE_CHECKING:
@@ -166,4 +166,4 @@ def _load_factory(name: str) -> Callable[..., Any]:
 
 def _describe_unknown(name: str) -> str:
     names = ("auto", "none", *list_providers())
-    return f"unknown embedder {quote_name(name)}; {nearest(name, names)}the providers are {', '.join(names)}"
+    return f"unknown embedder {quote_name(name)}; {suggest(name, names)}the providers are {', '.join(names)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
+from openclaw_memory.chunking import MOST_CHUNKS, chunk, move_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
@@ -21,7 +21,7 @@ from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.types.where import DAY
+from openclaw_memory.types.conditions import DAY
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
@@ -182,7 +182,7 @@ def make_transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, with_v
     """Return the chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
     day = {DAY: str(part.day)} if part.day else {}
     chunks = (
-        replace(moved_down(piece, part.first_line - 1, part.start_char), metadata=day)
+        replace(move_down(piece, part.first_line - 1, part.start_char), metadata=day)
         for piece in chunk(part.text, path, rules, note_date=part.day)
     )
     return _make_rows(chunks, path, part.day, with_vectors=with_vectors)

@@ -10,8 +10,7 @@ from typing import Any
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.front_matter import FrontMatter, parse, parse_own_fields
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types.records import make_sentence
-from openclaw_memory.types.where import (
+from openclaw_memory.types.conditions import (
     CONFIDENCE,
     DAY,
     DOCUMENT,
@@ -23,8 +22,9 @@ from openclaw_memory.types.where import (
     TYPE,
     USER,
     Scalar,
-    kind_of,
+    classify,
 )
+from openclaw_memory.types.records import make_sentence
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_day_in_name, parse_note_date
@@ -69,7 +69,7 @@ def _select_scalars(fields: Mapping[str, Any]) -> dict[str, Scalar | None]:
 
     Nested values, long texts and secrets are None: each chunk of the file keeps a copy.
     """
-    return {name: _check_scalar(value) for name, value in fields.items() if kind_of(name) and not name.startswith(OWN)}
+    return {name: _check_scalar(value) for name, value in fields.items() if classify(name) and not name.startswith(OWN)}
 
 
 def _name_document(path: str, document: FrontMatter) -> dict[str, Scalar | None]:
@@ -92,7 +92,7 @@ def _describe_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar
     names = {TYPE: fields.get("type"), KEY: fields.get("key"), USER: fields.get("user_id")}
     metadata |= {name: text for name, text in names.items() if isinstance(text, str) and redact(text) == text}
     confidence = fields.get("confidence")
-    if kind_of(confidence) == "number":
+    if classify(confidence) == "number":
         moments = [fields.get("decayed_at") or fields.get("created_at"), fields.get("last_confirmed_at")]
         sure_at = [changed] if is_edited else [*filter(None, map(_parse_moment, moments))] or [changed]
         metadata[CONFIDENCE] = confidence
@@ -106,14 +106,14 @@ def _join_tags(raw: Any) -> str:
     if not isinstance(values, list):
         return ""
     # As `search.filters.tag` spells the tags of a query.
-    tags = (" ".join(str(value).split()).removeprefix("#").strip().lower() for value in values if kind_of(value))
+    tags = (" ".join(str(value).split()).removeprefix("#").strip().lower() for value in values if classify(value))
     return "\n".join(dict.fromkeys(tag for tag in tags if tag and _check_scalar(tag)))
 
 
 def _check_scalar(value: Any) -> Scalar | None:
     """Return a value that can be filtered by; None for a nested one, a long text or a secret."""
     is_long = isinstance(value, str) and (len(value) > MAX_METADATA_CHARS or redact(value) != value)
-    return None if is_long or not kind_of(value) else value
+    return None if is_long or not classify(value) else value
 
 
 def _parse_day(text: Any) -> date | None:

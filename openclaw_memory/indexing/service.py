@@ -273,7 +273,7 @@ class IndexService:
 
     def _recover(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
         """Delete the index if a deep check finds damage, or has missed it before; another process may have done so."""
-        store, fault = self.store(), damage.found or str(damage)
+        store, fault = self.store(), damage.damage or str(damage)
         if is_locked:
             problems = "; ".join(store.verify()) or (fault if is_certain else "")
             if not problems:

@@ -206,7 +206,7 @@ class RecordFiles:
         from openclaw_memory.security import signatures
 
         fields, text = (None, "") if content is None else (content.fields, content.text)
-        return signatures.problem(self._workspace.root, path, fields, text)
+        return signatures.explain_refusal(self._workspace.root, path, fields, text)
 
     def _finish(self, path: str, content: FrontMatter | None, record: Record, since: datetime, now: datetime) -> Record:
         """Return a record at a moment, with the problem of its signature, for keys come and go."""

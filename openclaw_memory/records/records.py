@@ -360,12 +360,12 @@ class Records:
             if info is None:
                 raise NotFoundError(f"{path} is not a file: `openclaw-memory sign` lists the files to sign")
             stored = self._files.parse(path, content, info.st_mtime_ns, now)
-            if not signatures.needs_one(root, path, content and content.fields):
+            if not signatures.needs_signature(root, path, content and content.fields):
                 raise InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
             if expected is not None:
                 record = expected if isinstance(expected, Record) else replace(stored, digest=expected)
                 _check_expected(path, stored, record, "", None)
-            version = max(stored.version, signatures.latest(root, stored.memory_id)) + 1
+            version = max(stored.version, signatures.find_latest_version(root, stored.memory_id)) + 1
             signed.append(replace(stored, version=version, problem=None))
             return self._make_file(signed[-1], now, content)
 
@@ -610,11 +610,11 @@ class Records:
         elif content is not None and content.fields.get("sensitivity") == "high":
             is_sealed = False
         was_signed = content is not None and signatures.FIELD in content.fields
-        if not was_signed and not signatures.needs_one(self._workspace.root, path, fields):
+        if not was_signed and not signatures.needs_signature(self._workspace.root, path, fields):
             return Fields(path, fields, sentence, is_sealed=is_sealed)
 
         def sign(fields: Any, text: str) -> dict[str, Any]:
-            return signatures.signed(path, {**fields, "written": make_digest(fields, text)}, text)
+            return signatures.sign(path, {**fields, "written": make_digest(fields, text)}, text)
 
         return Fields(path, fields, sentence, sign, is_sealed)
 
@@ -628,13 +628,13 @@ class Records:
 
         written = documents.update(self._workspace.files, path, record_change)
         if written is not None and (file := files[-1]) is not None and file.seal is not None:
-            signatures.listed(self._workspace.root, path, file.fields["memory_id"], file.fields["version"])
+            signatures.record_signed(self._workspace.root, path, file.fields["memory_id"], file.fields["version"])
         return written
 
     def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
         removed = documents.remove(self._workspace.files, paths, only)
         for path in removed:
-            signatures.unlisted(self._workspace.root, path)
+            signatures.record_forgotten(self._workspace.root, path)
         if removed:
             self._on_write()
         return removed

@@ -13,7 +13,7 @@ from openclaw_memory.search.phrases import compile_phrases, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import SOURCES, HitRequest, Hits, SourceHits, StoredChunk
-from openclaw_memory.types.where import chunk_test
+from openclaw_memory.types.conditions import make_chunk_test
 
 if TYPE_CHECKING:
     from openclaw_memory.config import SearchConfig
@@ -140,7 +140,7 @@ def _read(store: Store, ids: Iterable[int], request: SearchRequest, *, token_cod
     """Return those of these chunks that pass the filter of the search: one may be asked for as a neighbour."""
     chunks = store.get_chunks(ids, token_codes=True) if token_codes else store.get_chunks(ids)
     if request.where:
-        test = chunk_test(request.where)
+        test = make_chunk_test(request.where)
         chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
     if request.filter.without:
         excluded = find_excluded(store, request)

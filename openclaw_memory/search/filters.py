@@ -10,10 +10,10 @@ from typing import Any, TypeVar, get_args
 from unicodedata import normalize
 
 from openclaw_memory.config.globs import read_paths
-from openclaw_memory.errors import ConfigError, QueryError, nearest
+from openclaw_memory.errors import ConfigError, QueryError, suggest
+from openclaw_memory.types.conditions import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import DECAYING, HALF_LIFE_DAYS, RecordType
-from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.workspace.days import parse_day
 from openclaw_memory.workspace.paths import parse_note_date
 
@@ -204,7 +204,7 @@ def read_value(model: type[T], value: object, name: str) -> T:
         kind = f"a {model.__name__}, or a dict with some of {', '.join(names)}"
         raise QueryError(f"{name} must be {kind}, not {value!r:.80}")
     if unknown := [str(key) for key in value if key not in names]:
-        raise QueryError(f"{name} has no {unknown[0]!r}: {nearest(unknown[0], names)}there are {', '.join(names)}")
+        raise QueryError(f"{name} has no {unknown[0]!r}: {suggest(unknown[0], names)}there are {', '.join(names)}")
     return model(**value)
 
 

@@ -12,12 +12,12 @@ from msgspec import structs
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.config.sections import MAX_RESULTS, SECTIONS, check_section
-from openclaw_memory.errors import ConfigError, QueryError, nearest
+from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.search.filters import SearchFilter, check_share, make_chunk_filter, read_value
 
 if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
-    from openclaw_memory.types.where import Where
+    from openclaw_memory.types.conditions import Where
 
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
 BUDGET_PASSAGE_CHARS = 300
@@ -204,4 +204,4 @@ def _explain_refusal(name: str) -> str:
         if name in SECTIONS[part].__struct_fields__:
             return f"{name} cannot differ for one search: set {part}.{name} in another config, and sync"
     names = sorted(SETTINGS_OF_A_SEARCH)
-    return f"a search has no setting {name!r}: {nearest(name, names)}settings are {', '.join(names)}"
+    return f"a search has no setting {name!r}: {suggest(name, names)}settings are {', '.join(names)}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.search.ranking import DECAY, TASK, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
-from openclaw_memory.types.results import RESULT_COLUMNS, result_row, weak_mark
+from openclaw_memory.types.results import RESULT_COLUMNS, make_row, mark_weak
 
 if TYPE_CHECKING:
     import pandas
@@ -90,14 +90,14 @@ class SearchResults(Sequence[SearchResult]):
 
     def __repr__(self) -> str:
         """Return the query and a summary, with a line for each result."""
-        lines = [f"  {result.score:.2f} {clean_line(result.citation)}{weak_mark(result)}" for result in self]
+        lines = [f"  {result.score:.2f} {clean_line(result.citation)}{mark_weak(result)}" for result in self]
         return "\n".join([f"SearchResults({self.query!r}: {self._summarise()})", *lines])
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import Markup, render_bold, render_lines, render_table
 
         caption = Markup(f"{render_bold(self.query)}<br>{render_lines(self._summarise())}")
-        rows = ((number, *result_row(result)) for number, result in enumerate(self, 1))
+        rows = ((number, *make_row(result)) for number, result in enumerate(self, 1))
         return render_table(caption, ("", *RESULT_COLUMNS), rows)
 
     def _summarise(self) -> str:

@@ -29,7 +29,7 @@ from openclaw_memory.search.ranking import (
 )
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import SearchResult
-from openclaw_memory.types.where import chunk_test
+from openclaw_memory.types.conditions import make_chunk_test
 
 if TYPE_CHECKING:
     from openclaw_memory.search.request import SearchRequest
@@ -154,7 +154,7 @@ def _show_named_files(index: Snapshot, query: Query, request: SearchRequest) -> 
     is_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
     if is_named is None or only.phrases:
         return results
-    test, passes = chunk_test(request.where or {}), request.passes or bool
+    test, passes = make_chunk_test(request.where or {}), request.passes or bool
     for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
         chunks, excluded = index.store.get_file_chunks(path), find_excluded(index.store, request)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)

@@ -16,7 +16,7 @@ from pathlib import Path
 from openclaw_memory._links import NO_LINK
 from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.config.environment import KEYS_VARIABLE, read_keys
-from openclaw_memory.errors import StoreError, UserKeyError, remedy
+from openclaw_memory.errors import StoreError, UserKeyError, suggest_remedy
 
 BYTES = 32
 VARIABLE = KEYS_VARIABLE
@@ -42,7 +42,7 @@ class Key:
             raise UserKeyError(f"a key has {BYTES} bytes, not {len(self.secret)}: write it as 64 hex digits")
         object.__setattr__(self, "id", blake2b(key=self.secret, person=b"id", digest_size=_ID_BYTES).hexdigest())
 
-    def derived(self, purpose: str) -> bytes:
+    def derive(self, purpose: str) -> bytes:
         """Return the 32 bytes that are the key of one purpose, such as "index"; BLAKE2b keyed by this key.
 
         Args:
@@ -66,8 +66,8 @@ def read_environment_keys() -> tuple[Key, ...]:
         ) from error
 
 
-def signing() -> Key:
-    """Return the key by which this user signs: the first of the environment, else the secret in the user's data folder.
+def load_signing_key() -> Key:
+    """Load the key that this user signs with: the first of the environment, else the secret in the user's data folder.
 
     Raises:
         UserKeyError: The environment does not hold keys.
@@ -76,7 +76,7 @@ def signing() -> Key:
     return next(iter(read_environment_keys()), None) or Key(load_user_key())
 
 
-def find_signing(key_id: str) -> Key | None:
+def find_signing_key(key_id: str) -> Key | None:
     """Return the key with an id, if this user signs or has signed with it and has it still.
 
     Args:
@@ -85,7 +85,7 @@ def find_signing(key_id: str) -> Key | None:
     Raises:
         UserKeyError, StoreError: As `signing`.
     """
-    keys = (signing(), *read_environment_keys(), Key(load_user_key()))
+    keys = (load_signing_key(), *read_environment_keys(), Key(load_user_key()))
     return next((key for key in keys if key.id == key_id), None)
 
 
@@ -111,7 +111,7 @@ def _load_file(file: Path) -> bytes:
             key = opened.read(BYTES + 1)
     except OSError as error:
         raise StoreError(
-            f"{file}, which signs records, cannot be kept ({error.strerror or error}): {remedy(error)}, "
+            f"{file}, which signs records, cannot be kept ({error.strerror or error}): {suggest_remedy(error)}, "
             "or set OPENCLAW_MEMORY_HOME to a folder of your own"
         ) from error
     if len(key) != BYTES:

@@ -23,7 +23,7 @@ from typing import Any
 from openclaw_memory._links import NO_LINK
 from openclaw_memory._log import warn
 from openclaw_memory.config.data_folder import locate_user_data
-from openclaw_memory.errors import OpenClawMemoryError, remedy
+from openclaw_memory.errors import OpenClawMemoryError, suggest_remedy
 from openclaw_memory.security import keys
 from openclaw_memory.security.keys import Key
 from openclaw_memory.types.codec import get_plain_name
@@ -39,21 +39,21 @@ _UNSIGNED = ("low", "medium")  # all else counts as high, also what is misspelle
 _LOW = re.compile(rf'^sensitivity: "?(?:{"|".join(_UNSIGNED)})"?[ \t]*\r?$'.encode(), re.MULTILINE)
 
 
-def needs_one(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
-    """Return whether a file has to be signed: a record of high sensitivity, and what was signed once.
+def needs_signature(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
+    """Return whether a file has to be signed: a record of high sensitivity, or a file that was signed before.
 
     Args:
         root: The workspace.
         path: The file.
         fields: Its fields; None where it has none.
     """
-    said = fields or {}
-    is_high = "memory_id" in said and said.get("sensitivity") not in _UNSIGNED
-    return is_high or FIELD in said or _ledger(root).is_listed(path)
+    content = fields or {}
+    is_high = "memory_id" in content and content.get("sensitivity") not in _UNSIGNED
+    return is_high or FIELD in content or _open_ledger(root).is_listed(path)
 
 
 def is_plain(data: bytes) -> bool:
-    """Return whether the file of a record says of itself that it needs no signature; it is not parsed for that.
+    """Return whether the file of a record needs no signature by its own words; it is not parsed for that.
 
     Args:
         data: Its content.
@@ -68,10 +68,10 @@ def is_listed(root: Path, path: str) -> bool:
         root: The workspace.
         path: The file.
     """
-    return _ledger(root).is_listed(path)
+    return _open_ledger(root).is_listed(path)
 
 
-def signed(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+def sign(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return the fields with a signature over them.
 
     Args:
@@ -82,11 +82,11 @@ def signed(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     Raises:
         StoreError: The key of this user can neither be read nor made. Nothing may be written.
     """
-    key = keys.signing()
-    return {**_bare(fields), FIELD: f"{_METHOD}:{key.id}:{_mac(key, path, fields, text)}"}
+    key = keys.load_signing_key()
+    return {**_strip_signature(fields), FIELD: f"{_METHOD}:{key.id}:{_compute_mac(key, path, fields, text)}"}
 
 
-def problem(root: Path, path: str, fields: Mapping[str, Any] | None, text: str) -> str | None:
+def explain_refusal(root: Path, path: str, fields: Mapping[str, Any] | None, text: str) -> str | None:
     """Return why a file must not be shown; None for one that needs no signature, or has a good one.
 
     Args:
@@ -95,15 +95,15 @@ def problem(root: Path, path: str, fields: Mapping[str, Any] | None, text: str) 
         fields: Its fields; None where it has none.
         text: The text below them.
     """
-    if not needs_one(root, path, fields):
+    if not needs_signature(root, path, fields):
         return None
-    wrong = _wrong(_ledger(root), path, fields or {}, text)
+    wrong = _check_signature(_open_ledger(root), path, fields or {}, text)
     if wrong is None:
         return None
     return f"{path} {wrong}; it is shown nowhere: look at it, then sign it with `openclaw-memory sign {quote(path)}`"
 
 
-def listed(root: Path, path: str, memory_id: str, version: int) -> None:
+def record_signed(root: Path, path: str, memory_id: str, version: int) -> None:
     """Put down that a version was signed here: earlier ones are no longer taken.
 
     What cannot be put down is a warning in the log: the record itself is written and signed.
@@ -114,75 +114,75 @@ def listed(root: Path, path: str, memory_id: str, version: int) -> None:
         memory_id: The id of the record.
         version: The version.
     """
-    _ledger(root).add(path, memory_id, version)
+    _open_ledger(root).add(path, memory_id, version)
 
 
-def unlisted(root: Path, path: str) -> None:
+def record_forgotten(root: Path, path: str) -> None:
     """Put down that a record was forgotten here: its file is not taken again. Nothing happens for one never signed.
 
     Args:
         root: The workspace.
         path: The file of the record.
     """
-    _ledger(root).close(path)
+    _open_ledger(root).close(path)
 
 
-def latest(root: Path, memory_id: str) -> int:
+def find_latest_version(root: Path, memory_id: str) -> int:
     """Return the latest version of a record that was signed here; 0 for none.
 
     Args:
         root: The workspace.
         memory_id: The id of the record.
     """
-    return _ledger(root).latest(memory_id) or 0
+    return _open_ledger(root).find_latest_version(memory_id) or 0
 
 
-def _wrong(ledger: _Ledger, path: str, fields: Mapping[str, Any], text: str) -> str | None:
+def _check_signature(ledger: _Ledger, path: str, fields: Mapping[str, Any], text: str) -> str | None:
     if FIELD not in fields:
         was = "has lost its signature" if ledger.is_listed(path) else "is of high sensitivity and not signed"
         return f"{was}: something else than this library wrote it, or an earlier version of it"
-    return _forged(path, fields, text) or _outdated(ledger, fields)
+    return _check_forged(path, fields, text) or _check_outdated(ledger, fields)
 
 
-def _forged(path: str, fields: Mapping[str, Any], text: str) -> str | None:
+def _check_forged(path: str, fields: Mapping[str, Any], text: str) -> str | None:
     written = _WRITTEN.fullmatch(str(fields[FIELD]))
     if written is None:  # it is not repeated: a model may read this
         return "has something else than a signature in the field of that name"
     key_id, mac = written.groups()
     try:
-        key = keys.find_signing(key_id)
+        key = keys.find_signing_key(key_id)
     except OpenClawMemoryError as error:
         return f"cannot be checked ({error})"
     if key is None:
         return f"was signed with the key {key_id}, which is not here: set {keys.VARIABLE} to that key if it is yours"
-    if not hmac.compare_digest(mac, _mac(key, path, fields, text)):
+    if not hmac.compare_digest(mac, _compute_mac(key, path, fields, text)):
         return "has changed since it was signed: something else than this library wrote it"
     return None
 
 
-def _outdated(ledger: _Ledger, fields: Mapping[str, Any]) -> str | None:
-    known, version = ledger.latest(str(fields.get("memory_id"))), fields.get("version")
-    if known is None:
+def _check_outdated(ledger: _Ledger, fields: Mapping[str, Any]) -> str | None:
+    newest, version = ledger.find_latest_version(str(fields.get("memory_id"))), fields.get("version")
+    if newest is None:
         return "was forgotten here, and has come back"
-    if not isinstance(version, int) or version < known:
-        return f"is version {version}, and version {known} was signed here: an older file was put back"
+    if not isinstance(version, int) or version < newest:
+        return f"is version {version}, and version {newest} was signed here: an older file was put back"
     return ledger.trouble
 
 
-def _bare(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _strip_signature(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != FIELD}
 
 
-def _mac(key: Key, path: str, fields: Mapping[str, Any], text: str) -> str:
+def _compute_mac(key: Key, path: str, fields: Mapping[str, Any], text: str) -> str:
     # Git and editors change the ends of lines; what a value holds is in its field too, to the letter.
-    said = [get_plain_name(path), _bare(fields), text.replace("\r\n", "\n").strip()]
-    message = json.dumps(said, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hmac.new(key.derived(_PURPOSE), message, "sha256").hexdigest()
+    content = [get_plain_name(path), _strip_signature(fields), text.replace("\r\n", "\n").strip()]
+    message = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hmac.new(key.derive(_PURPOSE), message, "sha256").hexdigest()
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """What was signed in one workspace on this machine, read on where its file has grown."""
+    """The signed versions of one workspace on this machine; a file that has grown is read on."""
 
     file: Path | None
     """None where the user has no data folder."""
@@ -195,24 +195,24 @@ class _Ledger:
     _lock: Lock = field(default_factory=Lock)
 
     def is_listed(self, path: str) -> bool:
-        """Whether the record at a path was signed here, and was not forgotten since."""
+        """Return whether the record at a path was signed here, and was not forgotten since."""
         self._refresh()
-        memory_id = self._records.get(_tag_of(path))
+        memory_id = self._records.get(_make_path_tag(path))
         return memory_id is not None and self._versions[memory_id] is not None
 
-    def latest(self, memory_id: str) -> int | None:
+    def find_latest_version(self, memory_id: str) -> int | None:
         """Return the latest version that was signed, 0 for none; None for a record that was forgotten."""
         self._refresh()
-        return self._versions.get(_tag(memory_id), 0)
+        return self._versions.get(_make_tag(memory_id), 0)
 
     def add(self, path: str, memory_id: str, version: int) -> None:
         """Put down a version of a record."""
-        self._write(f"{_tag_of(path)} {_tag(memory_id)} {version}\n".encode())
+        self._write(f"{_make_path_tag(path)} {_make_tag(memory_id)} {version}\n".encode())
 
     def close(self, path: str) -> None:
         """Put down that the record at a path was forgotten, if it is listed."""
         if self.is_listed(path):
-            self._write(f"{_tag_of(path)} {self._records[_tag_of(path)]} {_GONE}\n".encode())
+            self._write(f"{_make_path_tag(path)} {self._records[_make_path_tag(path)]} {_GONE}\n".encode())
 
     def _write(self, line: bytes) -> None:
         if self.file is None:
@@ -225,7 +225,7 @@ class _Ledger:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            warn(f"{self.file} does not say what was signed last ({error.strerror}): {remedy(error)}")
+            warn(f"{self.file} does not say what was signed last ({error.strerror}): {suggest_remedy(error)}")
 
     def _refresh(self) -> None:
         if self.file is None:
@@ -239,7 +239,9 @@ class _Ledger:
             except FileNotFoundError:
                 self._forget()
             except OSError as error:
-                self.trouble = f"may be an older one: {self.file} cannot be read ({error.strerror}, {remedy(error)})"
+                self.trouble = (
+                    f"may be an older one: {self.file} cannot be read ({error.strerror}, {suggest_remedy(error)})"
+                )
 
     def _read_on(self, info: os.stat_result) -> None:
         inode, at = self._read
@@ -261,8 +263,8 @@ class _Ledger:
 
     def _take(self, path: str, memory_id: str, version: str) -> None:
         self._records[path] = memory_id
-        known = self._versions.get(memory_id, 0)
-        self._versions[memory_id] = None if known is None or version == _GONE else max(known, int(version))
+        newest = self._versions.get(memory_id, 0)
+        self._versions[memory_id] = None if newest is None or version == _GONE else max(newest, int(version))
 
     def _forget(self) -> None:
         self._records.clear()
@@ -270,20 +272,20 @@ class _Ledger:
         self._read = (0, 0)
 
 
-def _ledger(root: Path) -> _Ledger:
-    return _ledger_in(locate_user_data() / FOLDER, root)
+def _open_ledger(root: Path) -> _Ledger:
+    return _open_ledger_in(locate_user_data() / FOLDER, root)
 
 
 @lru_cache(maxsize=_WORKSPACES)
-def _ledger_in(folder: Path | None, root: Path) -> _Ledger:
+def _open_ledger_in(folder: Path | None, root: Path) -> _Ledger:
     name = blake2b(os.path.realpath(root).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return _Ledger(folder and folder / name)
 
 
-def _tag_of(path: str) -> str:
-    return _tag(get_plain_name(path))  # to seal a file changes nothing of what it says
+def _make_path_tag(path: str) -> str:
+    return _make_tag(get_plain_name(path))  # to seal a file changes nothing of what it says
 
 
-def _tag(name: str) -> str:
-    """Return the digest of a path, which says what it is about, or of an id, which may hold anything."""
+def _make_tag(name: str) -> str:
+    """Return the digest of a path or an id: both may hold private words."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -16,7 +16,7 @@ import apsw
 
 from openclaw_memory import _forks
 from openclaw_memory._limited import Limited
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, suggest_remedy
 from openclaw_memory.plugins import list_plugins
 
 # As `ConnectionHook.on_connect`.
@@ -92,7 +92,7 @@ def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> li
 def make_damage_error(path: Path | str, fault: object) -> CorruptIndexError:
     """Return the error of a damaged index, with its remedy."""
     error = CorruptIndexError(f"{path} is damaged ({fault}). Sync again: the index is built again from the notes.")
-    error.found = str(fault)
+    error.damage = str(fault)
     return error
 
 
@@ -187,7 +187,7 @@ def prepare_file(path: Path) -> None:
         create_file(path)
     except OSError as error:
         raise StoreError(
-            f"the index {path} cannot be made ({error.strerror}: {error.filename or path}): {remedy(error)}, "
+            f"the index {path} cannot be made ({error.strerror}: {error.filename or path}): {suggest_remedy(error)}, "
             "or set OPENCLAW_MEMORY_HOME to a folder of your own, or Memory.open(..., index_path=...)"
         ) from error
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import decode_metadata
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.types.where import ChunkTest, FileRange, Metadata, Where, chunk_test, get_ranges
+from openclaw_memory.types.conditions import ChunkTest, FileRange, Metadata, Where, get_ranges, make_chunk_test
 
 if TYPE_CHECKING:
     import apsw
@@ -73,7 +73,7 @@ def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
     Raises:
         QueryError: The filter is not valid.
     """
-    test = chunk_test(where)
+    test = make_chunk_test(where)
     file = tuple(fetch(db, OF_FILE))
     known, ids = cache.passing.pop((file, test), (0, frozenset[int]()))
     ((last,),) = fetch(db, "SELECT coalesce(max(id), 0) FROM chunks")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from openclaw_memory.errors import IndexLockedError, StoreError, remedy
+from openclaw_memory.errors import IndexLockedError, StoreError, suggest_remedy
 from openclaw_memory.store import connection
 from openclaw_memory.store.connection import Connections, connect, create_file, fetch, is_index
 from openclaw_memory.workspace.atomic import open_folder
@@ -60,7 +60,8 @@ def create_copy(index_path: Path) -> Path:
         create_file(path)
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: {remedy(error)}"
+            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: "
+            f"{suggest_remedy(error)}"
         ) from error
     return path
 
@@ -154,7 +155,7 @@ def rewrite(
         with open_folder(str(index.parent), ()) as folder:
             folder.flush(index.name)
     except OSError as error:
-        raise StoreError(f"{index} cannot be replaced ({error.strerror}): {remedy(error)}") from error
+        raise StoreError(f"{index} cannot be replaced ({error.strerror}): {suggest_remedy(error)}") from error
 
 
 def _copy_with_hook(db: apsw.Connection, index: Path, hook: ConnectionHook | None) -> Path:

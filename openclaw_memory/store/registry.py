@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.data_folder import locate_workspace_data
-from openclaw_memory.errors import ConfigError, nearest
+from openclaw_memory.errors import ConfigError, suggest
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.store.sqlite import SqliteStore
 from openclaw_memory.types import Store
@@ -90,7 +90,7 @@ def _load_opener(choice: str, scheme: str) -> Callable[[str, Path], Store]:
     if not has_plugin("stores", scheme):
         stores = (SQLITE, *list_plugins("stores"))
         raise ConfigError(
-            f"unknown store {choice!r}: {nearest(scheme, stores)}the stores are {', '.join(stores)}; others come with "
+            f"unknown store {choice!r}: {suggest(scheme, stores)}the stores are {', '.join(stores)}; others come with "
             "a package that has an entry point in openclaw_memory.stores"
         )
     opener: Callable[[str, Path], Store] = load_plugin("stores", scheme)

@@ -66,7 +66,7 @@ from openclaw_memory.types import (
     StoredChunk,
     StoreInfo,
 )
-from openclaw_memory.types.where import Where
+from openclaw_memory.types.conditions import Where
 
 if TYPE_CHECKING:
     from openclaw_memory.store.resident import Resident
@@ -638,7 +638,7 @@ class SqliteStore:
             with translate_errors(self.path), _forks.guard_fork(), closing(self._open_first()) as db, begin(db, READ):
                 problems.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
-            problems.append(error.found or str(error))
+            problems.append(error.damage or str(error))
         return tuple(problems)
 
     def recover(self, reason: str) -> str:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, HitRequest, IndexMeta, Store
+from openclaw_memory.types.conditions import FileRange
 from openclaw_memory.types.protocols import TokenEmbedder
-from openclaw_memory.types.where import FileRange
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -46,7 +46,7 @@ from openclaw_memory.tools.visibility import (
     search_for,
 )
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
-from openclaw_memory.types.files import Span, cited
+from openclaw_memory.types.files import Span, parse_citation
 from openclaw_memory.types.records import Record, RecordSource, RecordType, make_sentence
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
@@ -202,7 +202,7 @@ class GetCall(ToolCall, frozen=True):
 
     def _locate(self) -> tuple[str, int | None, int | None]:
         """Return path, first line and number of lines, also from a citation."""
-        place = cited(self.path)
+        place = parse_citation(self.path)
         if place is None:
             return self.path, self.start, self.lines
         path, spans = place

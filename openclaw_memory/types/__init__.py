@@ -1,6 +1,6 @@
 """The vocabulary: frozen value objects that pass between the stages, and the protocols of an embedder and a store.
 
-files -> index (chunks, rows) -> results (and reports) -> status; `exchange` is what agents and frameworks
+files -> index (chunks, rows) -> results (and reports) -> status; `documents` are what agents and frameworks
 exchange with a memory; `protocols` are the parts that can be replaced.
 """
 

@@ -1,5 +1,5 @@
 from .codec import FileCodec as FileCodec
-from .exchange import (
+from .documents import (
     Document as Document,
     Snapshot as Snapshot,
     SnapshotMessage as SnapshotMessage,
@@ -39,4 +39,4 @@ from .protocols import (
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
 
 from .status import Status as Status
-from .where import chunk_test as chunk_test, Where as Where
+from .conditions import make_chunk_test as make_chunk_test, Where as Where

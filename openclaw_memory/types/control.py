@@ -1,4 +1,4 @@
-"""What a person sees and forgets of a memory: its items, a plan of what goes, and the receipt of what went."""
+"""Define the items of a memory, and the plan and receipt of a forgetting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, to_builtins
 
-from openclaw_memory.types.files import Skipped, Span, citation
+from openclaw_memory.types.files import Skipped, Span, format_citation
 from openclaw_memory.types.records import SourceKind
 
 # A note of a day, another note, a fact, what a program added, a conversation, the end of one.
@@ -51,7 +51,7 @@ class Item(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One change of a plan: what happens to a file, or to the lines `spans` of it, and why.
+    """One change of a plan: to a file, or to its lines `spans`, with the reason.
 
     `hash` is the SHA-256 of the first `size` bytes of the file: all of it when it was planned.
     """
@@ -66,19 +66,19 @@ class Step(Struct, frozen=True):
 
     @property
     def citation(self) -> str:
-        """The file, or the lines of it that go."""
-        return citation(self.path, *self.spans) if self.spans else self.path
+        """The file, or its lines that go."""
+        return format_citation(self.path, *self.spans) if self.spans else self.path
 
 
 class Review(Struct, frozen=True):
-    """What may hold more of it and is not touched: `where` is a path or a citation, as `paths` takes it."""
+    """A place that may hold more and is not touched: `where` is a path or a citation, as `paths` takes it."""
 
     where: str
     reason: str
 
 
 class ForgetPlan(Struct, frozen=True):
-    """What would be forgotten: nothing was changed yet.
+    """A plan of a forgetting: nothing was changed yet.
 
     Attributes:
         steps: The changes, by path.
@@ -97,7 +97,7 @@ class ForgetPlan(Struct, frozen=True):
 
 
 class ForgetReceipt(Struct, frozen=True):
-    """What came of a plan.
+    """The result of a plan.
 
     Attributes:
         plan: What was to go.

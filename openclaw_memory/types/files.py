@@ -1,4 +1,4 @@
-"""Files and their lines: what is found on disk, what is left out, and an excerpt."""
+"""Define memory files, skipped files, excerpts and citations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Span: TypeAlias = tuple[int, int]
 LEFT_OUT = "\n…\n"
 
 
-def citation(path: str, *spans: Span) -> str:
+def format_citation(path: str, *spans: Span) -> str:
     """Return `path#L3` for one line, `path#L3-L9` for several, `path#L3-L5,L9` where lines between are left out.
 
     Args:
@@ -29,7 +29,7 @@ def citation(path: str, *spans: Span) -> str:
     return f"{path}#" + ",".join(f"L{first}" if last <= first else f"L{first}-L{last}" for first, last in spans)
 
 
-def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
+def parse_citation(text: str) -> tuple[str, tuple[Span, ...]] | None:
     """Return path and spans of a citation, or None if the text names no lines. The spans ascend and share no line.
 
     No memory file has a name that ends like one.
@@ -50,7 +50,7 @@ def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
     return match["path"], tuple(spans)
 
 
-def backwards(text: str) -> str | None:
+def suggest_order(text: str) -> str | None:
     """Return the lines of a citation that end before they begin, as they should be written; None for any other text.
 
     Args:
@@ -108,8 +108,8 @@ class Excerpt(Struct, frozen=True):
 
     @property
     def citation(self) -> str:
-        """The file and the lines of it that were read: `path#L3-L9`."""
-        return citation(self.path, (self.start_line, self.end_line))
+        """The file and its lines that were read: `path#L3-L9`."""
+        return format_citation(self.path, (self.start_line, self.end_line))
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import render_code, render_lines, render_table
@@ -121,7 +121,7 @@ class Excerpt(Struct, frozen=True):
 
 
 class SharedFiles(Protocol):
-    """The notes of a memory where the folder of a workspace is but a copy of them."""
+    """The notes of a memory that a workspace has a copy of."""
 
     def refresh(self) -> None:
         """Bring the folder up to date before it is read.
@@ -131,7 +131,7 @@ class SharedFiles(Protocol):
         """
         ...
 
-    def changing(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Hold the notes while files of the folder are changed; they are kept when the block ends.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The rows of an index, what an index says of itself, and what a search asks of it in one call."""
+"""Define the rows of an index, its description, and the request of a search."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from openclaw_memory.types.conditions import Metadata, Where
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.where import Metadata, Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class Chunk(Struct, frozen=True):
 
     @property
     def embedding_text(self) -> str:
-        """What is embedded: the context, and the text below it."""
+        """The embedded text: the context, and the text below it."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
@@ -90,7 +90,7 @@ class ChunkRow(Struct, frozen=True):
 
 
 class FileRecord(Struct, frozen=True):
-    """What the index knows of one file.
+    """The record of one file in the index.
 
     Attributes:
         path: Relative to the workspace, with forward slashes.
@@ -129,7 +129,7 @@ class Hit(Struct, frozen=True):
 
 
 class IndexMeta(Struct, frozen=True):
-    """What an index was built with. A difference means that its chunks must be built again.
+    """The model and chunking of an index. With others its chunks must be built again.
 
     `building` names a build that is running or was interrupted, during which the index holds a part of the files; None
     for a complete index.
@@ -145,12 +145,12 @@ class IndexMeta(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether the index is whole: False while it is being built."""
+        """True if the index is whole: False while it is being built."""
         return self.building is None
 
 
 class StoreInfo(Struct, frozen=True):
-    """What an index is: its kind, its location, and, if asked for, counts and sizes.
+    """The kind and location of an index, and, on request, counts and sizes.
 
     Attributes:
         backend: The kind of store.

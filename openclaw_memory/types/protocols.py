@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from openclaw_memory.types.conditions import Where
     from openclaw_memory.types.files import Source
     from openclaw_memory.types.index import (
         ChunkRow,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         Vector,
     )
     from openclaw_memory.types.results import Progress
-    from openclaw_memory.types.where import Where
 
 
 class ConnectionHook(Protocol):

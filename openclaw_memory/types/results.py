@@ -1,4 +1,4 @@
-"""What a memory returns: results of a search, the report of a sync and its record, and its progress."""
+"""Define results of a search, and reports of a sync and a heartbeat."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from openclaw_memory.types.files import Skipped, Source, Span, citation
+from openclaw_memory.types.files import Skipped, Source, Span, format_citation
 
 Confidence: TypeAlias = Literal["strong", "weak"]
 
@@ -42,32 +42,32 @@ class SearchResult(Struct, frozen=True):
     @property
     def citation(self) -> str:
         """The file and its lines that are shown: `path#L3-L9`."""
-        return citation(self.path, *self.spans)
+        return format_citation(self.path, *self.spans)
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import render_code, render_table
 
-        return render_table(render_code(self.citation), RESULT_COLUMNS, [result_row(self)])
+        return render_table(render_code(self.citation), RESULT_COLUMNS, [make_row(self)])
 
 
 RESULT_COLUMNS = ("score", "place", "text")
 
 
-def result_row(result: SearchResult) -> tuple[str, str, str]:
+def make_row(result: SearchResult) -> tuple[str, str, str]:
     """Return the cells of a result in a table with `RESULT_COLUMNS`."""
     from openclaw_memory.display import KEYWORD_COLOUR, draw_bars, render_code, render_lines
 
     score = draw_bars(result.score, (result.score, KEYWORD_COLOUR))
-    return score, render_code(result.citation + weak_mark(result)), render_lines(result.snippet)
+    return score, render_code(result.citation + mark_weak(result)), render_lines(result.snippet)
 
 
-def weak_mark(result: SearchResult) -> str:
-    """Return what follows the citation of a result that probably does not answer."""
+def mark_weak(result: SearchResult) -> str:
+    """Return the mark behind the citation of a result that probably does not answer."""
     return " weak" if result.confidence == "weak" else ""
 
 
 class SyncReport(Struct, frozen=True):
-    """What one sync did. Paths are listed, except for the unchanged files, which are counted.
+    """The result of one sync. Paths are listed, except for the unchanged files, which are counted.
 
     Attributes:
         added: New files.
@@ -97,13 +97,13 @@ class SyncReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether every file was read, and has its vectors."""
+        """True if every file was read, and has its vectors."""
         return not self.failed and not self.waiting
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import render_table
 
-        files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
+        files = [(what, path) for what in ("added", "changed", "removed") for path in limit_names(getattr(self, what))]
         reasons = [
             (what, f"{file.path}: {file.reason}")
             for what in ("failed", "waiting", "skipped")
@@ -118,7 +118,7 @@ class SyncReport(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """One step of a long task: `completed` of `total` units, and what they are.
+    """One step of a long task: `completed` of `total` units, and their name.
 
     `embedded` texts of at most `tokens` tokens were embedded so far, in `seconds`.
     """
@@ -137,7 +137,7 @@ class Progress(Struct, frozen=True):
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at the pace so far; None before the first unit."""
+        """The seconds that the rest takes at the pace so far; None before the first unit."""
         return self.seconds / self.completed * (self.total - self.completed) if self.completed else None
 
 
@@ -163,7 +163,7 @@ class SyncRecord(Struct, frozen=True):
 
 
 class SyncFailure(Struct, frozen=True):
-    """What ended the latest sync, and when, in ISO 8601 (None if unknown)."""
+    """The error that ended the latest sync, and its time in ISO 8601 (None if unknown)."""
 
     at: str | None
     error: str
@@ -242,7 +242,7 @@ class HeartbeatReport(Struct, frozen=True):
 MAX_LISTED = 10  # names of files; more would push everything else off the screen
 
 
-def first_of(names: Sequence[str]) -> list[str]:
+def limit_names(names: Sequence[str]) -> list[str]:
     """Return the first ten names, and how many more there are."""
-    rest = len(names) - MAX_LISTED
-    return [*names[:MAX_LISTED], *([f"and {rest:,} more"] if rest > 0 else [])]
+    more = len(names) - MAX_LISTED
+    return [*names[:MAX_LISTED], *([f"and {more:,} more"] if more > 0 else [])]

@@ -1,4 +1,4 @@
-"""The state of a memory, and what a person reads of it: what is indexed, with what, and what works less well."""
+"""Define the state of a memory, and describe it for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, structs
 
 from openclaw_memory.types.files import Skipped
-from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord, first_of
+from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord, limit_names
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +62,7 @@ class DiskUsage(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """The state of a memory: what is indexed, with what, and what works less well than it could.
+    """The state of a memory: its files, embedder and index, and everything that is degraded.
 
     `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
     files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider or
@@ -123,36 +123,36 @@ class Status(Struct, frozen=True):
     def _repr_html_(self) -> str:
         from openclaw_memory.display import render_table
 
-        return render_table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
+        return render_table("memory", ("", ""), [*list_overview(self, near=True), *list_shortcomings(self)])
 
 
-def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
-    """Return rows of name and value: where a memory is, how it is searched, what it holds.
+def list_overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
+    """Return rows of name and value: place, search and size of a memory.
 
     With `near`, paths below the current folder are shown relative to it.
     """
     sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
     return [
-        ("workspace", _near(state.workspace) if near else state.workspace),
-        ("index", _near(state.index_path) if near else state.index_path),
+        ("workspace", _shorten_path(state.workspace) if near else state.workspace),
+        ("index", _shorten_path(state.index_path) if near else state.index_path),
         *((("backend", state.backend),) if state.backend != "builtin" else ()),
-        ("search", f"{state.mode}, {in_use(state)}"),
+        ("search", f"{state.mode}, {describe_embedder(state)}"),
         *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
         ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
         *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
-        ("last sync", last_sync(state)),
+        ("last sync", describe_last_sync(state)),
         *((("watcher", state.watcher),) if state.watcher else ()),
     ]
 
 
-def shortcomings(state: Status) -> list[tuple[str, str]]:
+def list_shortcomings(state: Status) -> list[tuple[str, str]]:
     """Return rows of kind and text, one for each thing that works less well than it could."""
     return [
-        *([("error", failure(state.last_error))] if state.last_error is not None else []),
+        *([("error", describe_failure(state.last_error))] if state.last_error is not None else []),
         *(("problem", text) for text in state.problems),
         *(
             ("dirty", f"{path}: {state.dirty[path]}" if path in state.dirty else path)
-            for path in first_of(behind(state))
+            for path in limit_names(list_behind(state))
         ),
         *(("waiting", f"{file.path}: {file.reason}") for file in state.waiting),
         *(("skipped", f"{file.path}: {file.reason}") for file in state.skipped),
@@ -161,37 +161,37 @@ def shortcomings(state: Status) -> list[tuple[str, str]]:
     ]
 
 
-def details(state: Status) -> list[tuple[str, str]]:
+def list_details(state: Status) -> list[tuple[str, str]]:
     """Return rows of name and value: sizes on disk, and the state of each part of the engine."""
-    on_disk = ", ".join(f"{name} {size(count)}" for name, count in structs.asdict(state.bytes).items() if count)
+    on_disk = ", ".join(f"{name} {format_size(count)}" for name, count in structs.asdict(state.bytes).items() if count)
     return [
         ("on disk", on_disk or "nothing"),
-        ("vector", _inline(structs.asdict(state.vector))),
-        ("keyword", _inline(structs.asdict(state.fts))),
-        ("cache", _inline(structs.asdict(state.cache))),
-        *((("batch", _inline(state.batch)),) if state.batch else ()),
-        ("engine", _inline({"backend": state.backend, "store": state.store, **state.engine})),
-        *((("custom", _inline(state.custom)),) if state.custom else ()),
+        ("vector", _format_inline(structs.asdict(state.vector))),
+        ("keyword", _format_inline(structs.asdict(state.fts))),
+        ("cache", _format_inline(structs.asdict(state.cache))),
+        *((("batch", _format_inline(state.batch)),) if state.batch else ()),
+        ("engine", _format_inline({"backend": state.backend, "store": state.store, **state.engine})),
+        *((("custom", _format_inline(state.custom)),) if state.custom else ()),
     ]
 
 
-def last_sync(state: Status) -> str:
-    """Return when the latest sync ran, why, and what it did, in one line."""
+def describe_last_sync(state: Status) -> str:
+    """Describe the latest sync in one line: time, reason and result."""
     if (last := state.last_sync) is None:
         return "none is known"
     counts = {"added": last.added, "changed": last.changed, "removed": last.removed, "failed": len(last.failed)}
-    done = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     rebuilt = f"; built again: {last.rebuilt}" if last.rebuilt else ""
-    return f"{ago(last.at)} ({last.reason}, {last.seconds} s): {done}{rebuilt}"
+    return f"{format_age(last.at)} ({last.reason}, {last.seconds} s): {summary}{rebuilt}"
 
 
-def failure(error: SyncFailure) -> str:
-    """Say what ended a sync, and when, as far as that is known."""
-    when = f" {ago(error.at)}" if error.at else ""
+def describe_failure(error: SyncFailure) -> str:
+    """Describe the error that ended a sync, and its time, if known."""
+    when = f" {format_age(error.at)}" if error.at else ""
     return f"the last sync{when} ended with: {error.error}"
 
 
-def ago(moment: str) -> str:
+def format_age(moment: str) -> str:
     """Return a time in ISO 8601 in words: `3 min ago`, or the time itself if it is over a day old or in the future."""
     seconds = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
     if seconds < -1 or seconds > 86_400:
@@ -201,7 +201,7 @@ def ago(moment: str) -> str:
     return f"{seconds / 60:.0f} min ago" if seconds < 3600 else f"{seconds / 3600:.0f} h ago"
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Return a number of bytes in a suitable unit: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
     number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while number >= 1000 and len(units) > 1:
@@ -209,8 +209,8 @@ def size(count: int) -> str:
     return f"{count} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
-def behind(state: Status) -> list[str]:
-    """Return the files whose current words the index does not hold.
+def list_behind(state: Status) -> list[str]:
+    """Return the files with text that the index does not hold yet.
 
     Files that only lack vectors, and files that are reported as skipped, are not included.
     """
@@ -218,7 +218,7 @@ def behind(state: Status) -> list[str]:
     return [path for path in state.dirty if path not in reported]
 
 
-def in_use(state: Status) -> str:
+def describe_embedder(state: Status) -> str:
     """Return provider and model, and the requested provider if it is another one."""
     name = f"{state.provider} {state.model}".strip() or "nothing"
     if state.requested_provider == state.provider:
@@ -228,11 +228,11 @@ def in_use(state: Status) -> str:
     return f"{name}, in place of {state.requested_provider}"
 
 
-def _inline(table: Mapping[str, Any]) -> str:
+def _format_inline(table: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)
 
 
-def _near(path: str) -> str:
+def _shorten_path(path: str) -> str:
     try:
         below = os.path.relpath(path)
     except (OSError, ValueError):  # the current folder is gone, or on another drive

@@ -18,7 +18,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     WorkspaceError,
     WriteError,
-    remedy,
+    suggest_remedy,
 )
 
 LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: after this long, something is stuck
@@ -347,7 +347,7 @@ def to_write_error(error: OSError, path: str) -> OpenClawMemoryError:
             f"{path} is not written: a symlink, or something that is not a file or folder, is in its way; move it"
         )
     return WriteError(
-        f"{path} could not be written ({error.strerror}) and is as it was: {remedy(error)}, and try again"
+        f"{path} could not be written ({error.strerror}) and is as it was: {suggest_remedy(error)}, and try again"
     )
 
 

@@ -21,7 +21,7 @@ from openclaw_memory.text.front_matter import Embedding, FrontMatter, get_embedd
 from openclaw_memory.text.policies import get_about
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
-from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
+from openclaw_memory.types.files import LEFT_OUT, Span, format_citation, parse_citation
 from openclaw_memory.workspace.encodings import decode
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, FileStamp, Stamp, get_stamp, is_settled
@@ -286,7 +286,7 @@ def make_document(path: str, spans: Sequence[Span], text: str, source: Source) -
         text: Their text.
         source: The kind of file.
     """
-    doc_id, start, end = citation(path, *spans), spans[0][0], spans[-1][1]
+    doc_id, start, end = format_citation(path, *spans), spans[0][0], spans[-1][1]
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
     return Document(doc_id, text, metadata, path, line=start)
 
@@ -298,7 +298,7 @@ def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
         workspace: The files.
         doc_id: The id.
     """
-    if (place := cited(doc_id)) is None:
+    if (place := parse_citation(doc_id)) is None:
         return None
     try:
         runs = [workspace.read_excerpt(place[0], first, last - first + 1) for first, last in place[1]]
@@ -321,7 +321,7 @@ def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str)
     Raises:
         PathNotAllowedError: It is: the message tells how to delete that file or those lines.
     """
-    place = cited(doc_id)
+    place = parse_citation(doc_id)
     path = place[0] if place else doc_id
     document = cache.try_load(path)
     if document is not None and document.content is not None:

@@ -215,7 +215,7 @@ class WorkspaceFiles:
 
         matter = parse(text)
         fields, body = (None, "") if matter is None else (matter.fields, matter.text)
-        return signatures.problem(self.root, path, fields, body)
+        return signatures.explain_refusal(self.root, path, fields, body)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -313,9 +313,9 @@ class WorkspaceFiles:
 
         Raises:
             PathNotAllowedError, WriteError: As `lock_file`.
-            StoreError: As `SharedFiles.changing`.
+            StoreError: As `SharedFiles.lock`.
         """
-        changing = nullcontext() if self.shared is None else self.shared.changing()
+        changing = nullcontext() if self.shared is None else self.shared.lock()
         with lock_folder(self.root, (paths.NOTES_FOLDER,), path), changing:
             yield
 

@@ -18,13 +18,13 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     UndecodableError,
     WorkspaceError,
-    nearest,
+    suggest,
 )
 from openclaw_memory.events import Events
 from openclaw_memory.text.front_matter import measure_front_matter
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import Excerpt, MemoryFile
-from openclaw_memory.types.files import backwards, cited
+from openclaw_memory.types.files import parse_citation, suggest_order
 from openclaw_memory.workspace import encodings, excerpts, scan
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
@@ -295,9 +295,9 @@ class Workspace:
             NotFoundError: There is no such file, or `start` is beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
-        if isinstance(path, str) and (corrected := backwards(path)):
+        if isinstance(path, str) and (corrected := suggest_order(path)):
             raise InvalidInputError(f"{path!r} ends before it begins: write {corrected}")
-        if start is None and lines is None and isinstance(path, str) and (citation := cited(path)):
+        if start is None and lines is None and isinstance(path, str) and (citation := parse_citation(path)):
             path, spans = citation
             start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
         name = self.locate(path).path
@@ -343,6 +343,6 @@ def _suggest_path(root: Path) -> str:
         return "write its path with forward slashes"
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
-        if close := nearest(root.name, names):
+        if close := suggest(root.name, names):
             return f"correct its path ({close.rstrip()})"
     return "correct its path"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.chunking.sliding_window import chunk_tokens, entries, estimate_chars
+from openclaw_memory.chunking.sliding_window import chunk_tokens, estimate_chars, split_entries
 from openclaw_memory.config import ChunkingConfig
 
 TEXT = st.text(alphabet="ab \n-#é数か\u3400ｱ😀\U00020000\r\ud83d", max_size=300)
@@ -27,7 +27,7 @@ def test_a_chunk_never_outgrows_its_limit_however_large_the_overlap(text, tokens
 
 @given(TEXT, st.integers(0, 30), st.integers(0, 60))
 def test_no_chunk_reaches_from_one_entry_into_the_next(text, tokens, overlap):
-    spans = [range(entry.start_line, entry.end_line + 1) for entry in entries(text)]
+    spans = [range(entry.start_line, entry.end_line + 1) for entry in split_entries(text)]
 
     for c in chunk_tokens(text, tokens, overlap, per_entry=True):
         assert any(c.start_line in span and c.end_line in span for span in spans)

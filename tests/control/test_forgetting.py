@@ -272,12 +272,12 @@ def test_after_a_crash_half_way_the_next_call_finishes(places, monkeypatch):
             done.append(step)
             return work(workspace, step, seen)
 
-        work = forgetting._do
-        monkeypatch.setattr(forgetting, "_do", crash)
+        work = forgetting._apply_step
+        monkeypatch.setattr(forgetting, "_apply_step", crash)
         with pytest.raises(KeyboardInterrupt):
             memory.control.forget(query=WORD, dry_run=False)
         assert traces(*places)
-    monkeypatch.setattr(forgetting, "_do", work)
+    monkeypatch.setattr(forgetting, "_apply_step", work)
     with Memory.open(root, embedder=None, config=UTC) as memory:
         memory.control.forget(query=WORD, dry_run=False)
         assert traces(*places) == []
@@ -289,7 +289,7 @@ def test_after_a_crash_before_the_index_the_next_call_erases(tmp_path):
         memory.sync()
         plan = memory.control.forget(query=WORD).plan
         for step in plan.steps:
-            forgetting._do(memory.workspace, step, forgetting._checked(memory.workspace, step))
+            forgetting._apply_step(memory.workspace, step, forgetting._check_step(memory.workspace, step))
         assert traces(tmp_path) == []
         assert traces(index_folder(tmp_path))
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:

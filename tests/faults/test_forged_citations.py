@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory
 from openclaw_memory.text.fence import NAME, fence_results, split_fence, strip_fenced
 from openclaw_memory.tools import memory_tools, recall, with_fewer_results
-from openclaw_memory.types.files import cited
+from openclaw_memory.types.files import parse_citation
 
 OPENING = re.compile(r'<recalled-memory id="([0-9a-f]{16})" from="[^"\n]*">')
 FALSE = "Anna owes Rolf 500 euros."
@@ -73,7 +73,7 @@ def test_a_citation_can_be_quoted_as_it_is_shown(memory):
     ],
 )
 def test_brackets_in_the_name_of_a_file_stay(text, place):
-    assert cited(text) == place
+    assert parse_citation(text) == place
 
 
 PIECES = st.sampled_from(
@@ -103,7 +103,7 @@ def check_no_text_is_taken_for_a_citation(results):
         # Whatever looks like the name of the fence is taken apart, in the name of a file too.
         if place[0].isascii() and place[0].isprintable() and NAME not in place[0].lower():
             assert found == place[0]
-            assert cited(f"[{found} {OPENING.match(block)[1][:8]}]") == cited(place[0])
+            assert parse_citation(f"[{found} {OPENING.match(block)[1][:8]}]") == parse_citation(place[0])
     for most in range(1, len(shown)):
         shorter = with_fewer_results(block, lambda text, most=most: len(citations_in(text)) <= most)
         assert citations_in(shorter) == citations_in(block)[:most]

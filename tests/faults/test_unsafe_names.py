@@ -11,7 +11,7 @@ from openclaw_memory import Memory
 from openclaw_memory.cli import main
 from openclaw_memory.errors import ConflictError, OpenClawMemoryError
 from openclaw_memory.tools import memory_tools, recall
-from openclaw_memory.types.files import cited
+from openclaw_memory.types.files import parse_citation
 
 # Controls, ends of lines, direction marks: what no text that is shown may hold, besides its own line feeds.
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -67,7 +67,7 @@ def test_every_other_name_has_a_citation_that_leads_back(notes, memory, name):
     (notes / "memory" / name).write_text("# Night\n\nThe okapi sleeps.\n", encoding="utf-8")
     assert memory.sync().skipped == ()
     (hit,) = memory.search("okapi", min_score=0)
-    assert cited(hit.citation) == (hit.path, hit.spans)
+    assert parse_citation(hit.citation) == (hit.path, hit.spans)
     assert memory.get(hit.citation).text == hit.snippet
     get = {tool.name: tool for tool in memory_tools(memory)}["memory_get"]
     place = recall(memory, "okapi", min_score=0).splitlines()[1]

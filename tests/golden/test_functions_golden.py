@@ -24,8 +24,8 @@ import pytest
 from openclaw_memory.chunking.sliding_window import (
     chunk_lines,
     chunk_tokens,
-    entries,
     estimate_chars,
+    split_entries,
     split_utf8,
     strip_annotations,
 )
@@ -53,7 +53,7 @@ from openclaw_memory.text import SILENT
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.tools.visibility import has_citations
 from openclaw_memory.types import Chunk, SearchResult
-from openclaw_memory.types.files import citation
+from openclaw_memory.types.files import format_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.excerpts import make_excerpt
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -76,7 +76,7 @@ def chunked(given: Any, chunker: Callable[..., Iterator[Chunk]] = chunk_tokens) 
 
 
 def chunked_per_entry(given: Any) -> list[dict[str, Any]]:
-    spans = [entry for entry in entries(given["content"]) if entry.is_item]
+    spans = [entry for entry in split_entries(given["content"]) if entry.is_item]
     found = []
     for c in chunk_tokens(given["content"], given["tokens"], given["overlap"], per_entry=True):
         own = next((entry for entry in spans if entry.start_line <= c.start_line <= entry.end_line), None)
@@ -270,7 +270,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "datedMemoryPath": dated,
     "exactPathSpecificity": lambda given: rank_path_match(given["query"], given["path"]),
     "buildMemoryReadResult": read,
-    "formatCitation": lambda given: citation(given["path"], (given["startLine"], given["endLine"])),
+    "formatCitation": lambda given: format_citation(given["path"], (given["startLine"], given["endLine"])),
     "memoryFlushPlan": flush_plan,
     "shouldIncludeCitations": lambda given: has_citations(given["mode"], given.get("sessionKey")),
     "bm25RankToScore": lambda given: scale_bm25(number(given)),

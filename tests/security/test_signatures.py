@@ -354,9 +354,9 @@ def test_an_environment_that_holds_no_key_is_an_error(monkeypatch, given):
 
 def test_purposes_have_keys_of_their_own_which_are_always_the_same():
     key = Key(SECRET)
-    derived = {purpose: key.derived(purpose) for purpose in ("index", "age", "log", "signature")}
+    derived = {purpose: key.derive(purpose) for purpose in ("index", "age", "log", "signature")}
     assert len({*derived.values(), key.secret}) == 5
-    assert derived["index"].hex() == Key(SECRET).derived("index").hex()
+    assert derived["index"].hex() == Key(SECRET).derive("index").hex()
     assert all(len(one) == 32 for one in derived.values())
 
 
@@ -368,7 +368,7 @@ def test_a_key_shows_its_id_alone():
 
 
 def test_a_user_signs_with_a_secret_of_their_own_until_a_key_is_given(monkeypatch):
-    before = keys.signing()
-    assert keys.signing() == before
+    before = keys.load_signing_key()
+    assert keys.load_signing_key() == before
     monkeypatch.setenv(VARIABLE, SECRET.hex())
-    assert keys.signing() == Key(SECRET)
+    assert keys.load_signing_key() == Key(SECRET)

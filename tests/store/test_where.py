@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from openclaw_memory.errors import QueryError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import HitRequest
-from openclaw_memory.types.where import FileRange, chunk_test
+from openclaw_memory.types.conditions import FileRange, make_chunk_test
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-2, 2)
@@ -47,7 +47,7 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
         store.replace_files([(build.record("memory/a.md"), rows)])
         assert [dict(stored.chunk.metadata) for stored in store.get_chunks(range(9))] == held
         for where in wheres:
-            right = {at for at, one in enumerate(held, 1) if chunk_test(where)("memory/a.md", one)}
+            right = {at for at, one in enumerate(held, 1) if make_chunk_test(where)("memory/a.md", one)}
             assert {hit.chunk_id for hit in store.search_text(["term"], 9, where=where)} == right, where
             assert {hit.chunk_id for hit in store.search_vector(vectors[0], 9, where=where)} == right, where
             (hits,) = store.find_hits(HitRequest(["term"], vectors[0], where=where)).by_source

@@ -69,7 +69,7 @@ def test_an_index_that_is_made_is_encrypted_where_the_settings_say_so(filled):
     key = keys.find_key(engine["key"], "").secret
     content = b"".join(files_of(filled).values())
     assert not any(words in content for words in (b"text 7", b"memory/0.md", b"CREATE TABLE"))
-    secrets = (key, key.hex().encode(), Key(key).derived("index"))
+    secrets = (key, key.hex().encode(), Key(key).derive("index"))
     known = State(filled.parent).path.read_bytes()
     assert not any(secret in content + known for secret in secrets)
     with closing(sqlite3.connect(filled)) as db, pytest.raises(sqlite3.DatabaseError):

@@ -62,13 +62,13 @@ class Condition(NamedTuple):
 class Conditions(Struct, frozen=True):
     """A mapping as a function of a chunk: all of its conditions must hold."""
 
-    wanted: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
 
     def __call__(self, _path: str, metadata: Metadata) -> bool:
-        return all(_holds(metadata.get(one.field), one) for one in self.wanted)
+        return all(_is_met(metadata.get(item.field), item) for item in self.conditions)
 
 
-def chunk_test(where: Where) -> ChunkTest:
+def make_chunk_test(where: Where) -> ChunkTest:
     """Return a filter as a function of a chunk; equal filters give equal ones.
 
     Args:
@@ -79,10 +79,10 @@ def chunk_test(where: Where) -> ChunkTest:
     """
     if callable(where):
         return where
-    return Conditions(tuple(_condition(field, wanted) for field, wanted in where.items()))
+    return Conditions(tuple(_read_condition(field, condition) for field, condition in where.items()))
 
 
-def kind_of(value: object) -> str | None:
+def classify(value: object) -> str | None:
     """Return "text", "number" or "bool", or None for a value that a store cannot filter by."""
     if isinstance(value, bool):
         return "bool"
@@ -93,31 +93,33 @@ def kind_of(value: object) -> str | None:
     return "number" if isinstance(value, float) and math.isfinite(value) else None
 
 
-def _condition(field: str, wanted: Any) -> Condition:
-    operator, value = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else ("=", wanted)
+def _read_condition(field: str, condition: Any) -> Condition:
+    operator, value = condition if isinstance(condition, tuple) and len(condition) == 2 else ("=", condition)
     if not isinstance(field, str) or operator not in OPERATORS:
-        raise QueryError(f"where[{field!r}] is {wanted!r}: give a value, or one of {', '.join(OPERATORS)} and a value")
+        raise QueryError(
+            f"where[{field!r}] is {condition!r}: give a value, or one of {', '.join(OPERATORS)} and a value"
+        )
     several = operator in {"in", "not in"}
     if several and (isinstance(value, str) or not isinstance(value, Sequence)):
-        raise QueryError(f"where[{field!r}] is {wanted!r}: {operator!r} needs a list of values")
+        raise QueryError(f"where[{field!r}] is {condition!r}: {operator!r} needs a list of values")
     values: tuple[Any, ...] = tuple(value) if several else (value,)
-    kinds = {kind_of(one) for one in values}
-    if None in kinds or len(kinds) > 1 or kind_of(field) is None:
-        raise QueryError(f"where[{field!r}] is {wanted!r}: give text, numbers, or True or False, all of one kind")
+    kinds = {classify(item) for item in values}
+    if None in kinds or len(kinds) > 1 or classify(field) is None:
+        raise QueryError(f"where[{field!r}] is {condition!r}: give text, numbers, or True or False, all of one kind")
     kind = kinds.pop() if kinds else "text"
     if operator in ORDERED and kind == "bool":
-        raise QueryError(f"where[{field!r}] is {wanted!r}: True and False have no order; use '='")
+        raise QueryError(f"where[{field!r}] is {condition!r}: True and False have no order; use '='")
     return Condition(field, {"=": "in", "!=": "not in"}.get(operator, operator), values, str(kind))
 
 
-def _holds(value: Scalar | None, wanted: Condition) -> bool:
-    if value is None or kind_of(value) != wanted.kind:
+def _is_met(value: Scalar | None, condition: Condition) -> bool:
+    if value is None or classify(value) != condition.kind:
         return False
-    if wanted.operator in {"in", "not in"}:
-        return (value in wanted.values) == (wanted.operator == "in")
-    other = wanted.values[0]
-    below, same = value < other, value == other  # type: ignore[operator]  # both are of one kind
-    return {"<": below, "<=": below or same, ">": not (below or same), ">=": not below}[wanted.operator]
+    if condition.operator in {"in", "not in"}:
+        return (value in condition.values) == (condition.operator == "in")
+    bound = condition.values[0]
+    below, same = value < bound, value == bound  # type: ignore[operator]  # both are of one kind
+    return {"<": below, "<=": below or same, ">": not (below or same), ">=": not below}[condition.operator]
 
 
 def _is_unicode(text: str) -> bool:

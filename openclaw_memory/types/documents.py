@@ -1,4 +1,4 @@
-"""What agents and frameworks exchange with a memory: documents, and tools with their answers."""
+"""Define documents, tools with their answers, and snapshots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from openclaw_memory._safe import escape_json
-from openclaw_memory.types.files import citation
+from openclaw_memory.types.files import format_citation
 from openclaw_memory.types.index import Matrix
 
 
@@ -51,11 +51,11 @@ class Document(Struct, frozen=True):
     @property
     def citation(self) -> str:
         """The lines of its file that hold the text, `path#L3-L9`; "" before it is written."""
-        return citation(self.path, (self.line, self.line + self.text.count("\n"))) if self.line else ""
+        return format_citation(self.path, (self.line, self.line + self.text.count("\n"))) if self.line else ""
 
 
 class VectorSource(Struct, frozen=True):
-    """What makes the vectors that documents come with. Vectors of two identities are never compared.
+    """The model of vectors that documents come with. Vectors of two identities are never compared.
 
     Attributes:
         identity: As that of an `Embedder`.
@@ -80,12 +80,12 @@ class ToolAnswer(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the tool did what it was asked for."""
+        """True if the tool succeeded."""
         return self.data.get("status") == "ok"
 
     @property
     def text(self) -> str:
-        """`data` as compact JSON, in which controls and direction marks are escaped."""
+        """`data` as compact JSON with escaped controls and direction marks."""
         import json
 
         return escape_json(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
@@ -129,9 +129,9 @@ class Snapshot(Struct, frozen=True):
     path: str
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return what the file holds as JSON values: `id`, `timestamp`, `messages`, and `summary` if any."""
+        """Return the content of the file as JSON values: `id`, `timestamp`, `messages`, and `summary` if any."""
         at = self.timestamp.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        said = [{"role": message.role, "content": message.content} for message in self.messages]
-        return {"id": self.session_id, "timestamp": at, "messages": said} | (
+        messages = [{"role": message.role, "content": message.content} for message in self.messages]
+        return {"id": self.session_id, "timestamp": at, "messages": messages} | (
             {"summary": self.summary} if self.summary else {}
         )

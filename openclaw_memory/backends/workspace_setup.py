@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
 
-def guarded_workspace(
-    workspace: Workspace, store: Store | Callable[[], Store] | None, config: MemoryConfig
-) -> Workspace:
+def guard_workspace(workspace: Workspace, store: Store | Callable[[], Store] | None, config: MemoryConfig) -> Workspace:
     """Add the user's policies, and the shared files of a store, to a workspace.
 
     Args:
