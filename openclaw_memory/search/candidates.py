@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from openclaw_memory.search.phrases import compile_phrases, has_phrases
+from openclaw_memory.search.phrases import compile_phrase, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import SOURCES, HitRequest, Hits, SourceHits, StoredChunk
@@ -108,8 +108,8 @@ def find_candidates(
         items += _as_candidates(chosen_scores, own, chunks)
         text |= own.text
         cosines |= own.cosines
-    has_vectors = any(own.vector is not None for own in hits.by_source)
-    return Candidates(items, text, cosines, has_vectors, hits.frequencies, hits.chunk_count)
+    ran = any(own.vector is not None for own in hits.by_source)
+    return Candidates(items, text, cosines, ran, hits.frequencies, hits.chunk_count)
 
 
 def _make_hit_request(
@@ -207,7 +207,7 @@ def _find_phrases(
     statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))
     phrase_terms = dict.fromkeys(term for phrase in only.phrases for term in split_terms(phrase))
     likely = store.search_text(list(phrase_terms), EVERY, match="all", source=only.source, where=where)
-    excluded, patterns = find_excluded(store, request), compile_phrases(only.phrases)
+    excluded, patterns = find_excluded(store, request), tuple(map(compile_phrase, only.phrases))
     ids = [hit.chunk_id for hit in likely if hit.chunk_id not in excluded]
     chunks: dict[int, StoredChunk] = {}
     for first in range(0, len(ids), BATCH):

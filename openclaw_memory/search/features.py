@@ -55,11 +55,7 @@ class LineVocabulary:
 
     def __init__(self, table: LineTable, index: LineIndex) -> None:
         self.index, self.counts = index, table.counts
-        places = np.zeros(len(index.words), np.intp)
-        places[table.words] = 1
-        self.numbers = places.nonzero()[0]
-        places[self.numbers] = np.arange(len(self.numbers))
-        self.rows = places[table.words]
+        self.numbers, self.rows = _find_distinct(table.words, len(index.words))
         self.lines = np.arange(len(self.counts)).repeat(self.counts)
         self._filled = self.counts.nonzero()[0]
         self._starts = (self.counts.cumsum() - self.counts)[self._filled]
@@ -249,7 +245,7 @@ def mark_repeats(table: LineTable, values: Floats, index: LineIndex) -> Floats:
     best = (-values).argsort(kind="stable")[:COMPARED]
     counts = table.counts[best]
     numbers = table.words[expand_ranges(table.counts.cumsum()[best] - counts, counts)]
-    distinct, columns = np.unique(numbers, return_inverse=True)
+    distinct, columns = _find_distinct(numbers, len(index.words))
     holds = np.zeros((len(best), len(distinct)), np.float32)
     rows = np.arange(len(best))
     holds[rows.repeat(counts), columns] = 1
@@ -405,6 +401,15 @@ def compute_products(rows: Floats, numbers: NDArray[np.integer], few: Floats) ->
     step = max(1, ONE_THREAD // max(1, few.size))
     parts = [rows.take(numbers[at : at + step], axis=0) @ few.T for at in range(0, len(numbers), step)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _find_distinct(numbers: NDArray[np.integer], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the distinct numbers, all below a limit, and the place of each number in them, sooner than np.unique."""
+    places = np.zeros(limit, np.intp)
+    places[numbers] = 1
+    distinct = places.nonzero()[0]
+    places[distinct] = np.arange(len(distinct))
+    return distinct, places[numbers]
 
 
 def _compute_mean(columns: Floats, weights: Sequence[float]) -> Floats:

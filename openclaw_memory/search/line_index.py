@@ -348,12 +348,13 @@ class LineIndex:
         self._load_vectors(np.arange(first, last))
 
     def _load_vectors(self, numbers: NDArray[np.integer]) -> tuple[Floats, NDArray[np.int32]]:
-        missing = np.unique(numbers[self._rows[numbers] < 0])
+        missing = numbers[self._rows[numbers] < 0]
         if len(missing):
             if self._row_count * self._vectors[:1].nbytes > MAX_VECTOR_BYTES:  # who uses the old table goes on with it
                 self._vectors, self._row_count = self._vectors[:0].copy(), 0
                 self._rows[:] = -1
-                missing = np.unique(numbers)
+                missing = numbers
+            missing = np.array(sorted({*missing.tolist()}))  # np.unique imports numpy.ma, which takes 50 ms
             words = [self.words[number] for number in missing.tolist()]
             vectors = np.empty((len(words), 0), np.float32) if self.word_vectors is None else self.word_vectors(words)
             self._rows[missing] = np.arange(self._row_count, self._row_count + len(words))

@@ -21,7 +21,7 @@ def show_phrases(
         chunks: The chunks that they come from, each of which holds the phrases.
         phrases: The phrases.
     """
-    patterns = compile_phrases(phrases)
+    patterns = tuple(map(compile_phrase, phrases))
     matching = [result for result in results if has_phrases(result.snippet, patterns)]
     for stored in chunks:
         if any(has_line_in(result, stored) for result in matching):
@@ -49,27 +49,23 @@ def _find_shortest(stored: StoredChunk, patterns: Iterable[re.Pattern[str]]) -> 
     return stored.chunk.start_line, stored.chunk.end_line, stored.chunk.text
 
 
-def compile_phrases(phrases: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """Compile phrases to patterns of folded text: case, accents, punctuation and line breaks do not count.
-
-    Args:
-        phrases: The phrases, each of which has a letter or a digit.
-    """
-    return tuple(map(_compile_phrase, phrases))
-
-
 def has_phrases(text: str, patterns: Iterable[re.Pattern[str]]) -> bool:
     """Return whether a text holds each phrase.
 
     Args:
         text: The text.
-        patterns: The phrases, as `compile_phrases` returns them.
+        patterns: The phrases, as `compile_phrase` returns them.
     """
     folded = fold(text)
     return all(pattern.search(folded) for pattern in patterns)
 
 
-def _compile_phrase(phrase: str) -> re.Pattern[str]:
+def compile_phrase(phrase: str) -> re.Pattern[str]:
+    """Compile a phrase to a pattern of folded text: case, accents, punctuation and line breaks do not count.
+
+    Args:
+        phrase: The phrase, which has a letter or a digit.
+    """
     parts = re.findall(r"[^\W_]+", fold(phrase))
     start = "" if _is_unspaced(parts[0][0]) else r"(?<![^\W_])"
     end = "" if _is_unspaced(parts[-1][-1]) else r"(?![^\W_])"

@@ -170,11 +170,9 @@ def with_time_zone(now: object) -> datetime.datetime | None:
     Raises:
         QueryError: It is not a `datetime`.
     """
-    if now is None:
-        return None
-    if not isinstance(now, datetime.datetime):
+    if not isinstance(now, datetime.datetime | None):
         raise QueryError(f"now must be a datetime, not {now!r}")
-    return now if now.tzinfo else now.astimezone()
+    return now if now is None or now.tzinfo else now.astimezone()
 
 
 def _check_count(name: str, value: object) -> int:
