@@ -49,7 +49,7 @@ _MAY_BE_IN_A_RUN = bytes(
 )
 _FAR_RUN = b"x" * 16
 _OTHER = rf"[^{_WRITTEN}]"
-# Where a token may go on after the end of a line, and the marks of a quotation: with what no ordinary word has, digits
+# Where a token may go on after the end of a line, and the marks of a quotation: a mix that no ordinary word has, digits
 # and letters or small and capital ones side by side.
 _MIXED = rf"(?:\d[{_UNSEEN}]?[A-Za-z]|[A-Za-z][{_UNSEEN}]?\d|[a-z][{_UNSEEN}]?[A-Z])"
 _NEXT_LINE = rf"\n[ \t>]{{0,8}}(?=[{_WRITTEN}{_UNSEEN}]*?{_MIXED})[{_WRITTEN}{_UNSEEN}]+"
@@ -75,7 +75,7 @@ _PROVIDERS_SECRET = (
 )
 _LONGEST_NAME = 80
 
-# The last group is what is masked.
+# The last group is masked.
 _HEADER = (
     r"(?i)((?:authorization\s*[:=]\s*(?:bearer|basic|token)|\bbearer|\bbasic(?=\s+[^\s]{0,64}[\d=]))\s+)"
     r"([A-Za-z0-9._~+/=-]{16,})"

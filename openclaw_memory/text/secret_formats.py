@@ -1,7 +1,7 @@
 """List the formats of the tokens of providers.
 
 Each format has a literal that every token of it holds, which is looked for first, and a pattern for a text without
-white space. All patterns are linear: what they repeat without a bound either ends the match, or begins after a
+white space. All patterns are linear: a part without a bound either ends the match, or begins after a
 character that is none of a token.
 """
 

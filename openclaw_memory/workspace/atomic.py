@@ -440,8 +440,8 @@ def append_whole(descriptor: int, base: str, parts: Sequence[str], data: bytes) 
     """Append to an open file; on disk when this returns. Call it with the lock held.
 
     Up to a page is one write(2). A longer text comes with a file that replaces the old one, so that a killed process
-    leaves all of it or nothing; what another program appends meanwhile is kept. A file that cannot be replaced, or has
-    hard links, gets one write(2).
+    leaves all of it or nothing; text that another program appends meanwhile stays. A file that cannot be replaced, or
+    has hard links, gets one write(2).
 
     Args:
         descriptor: The file.

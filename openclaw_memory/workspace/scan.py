@@ -353,7 +353,7 @@ class Overlooked(NamedTuple):
 def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooked:
     """Count the Markdown files below the workspace that do not count as memory, among the first `most` names.
 
-    Hidden folders, folders of installed programs, what the globs exclude and the agent's own files are left out.
+    Hidden folders, folders of installed programs, excluded files and the agent's own files are left out.
 
     Args:
         files: The files of the workspace.

@@ -117,8 +117,8 @@ class SessionLog:
     def append_entries(self, entries: Sequence[Mapping[str, Any]], *, once: bool = False) -> list[str]:
         """Add entries in one write, and return their ids once they are on disk.
 
-        See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
-        it. A process that is killed meanwhile may leave the first of them, and half a line, which is not read.
+        See `append_entry` for the fields that each gets; the first follows the last entry of the log, each other the
+        one before it. A process that is killed meanwhile may leave the first entries and half a line.
 
         Args:
             entries: The entries, each with its `type`.
@@ -221,7 +221,7 @@ class SessionLog:
         before = _find_last_id(file, size, tail)
         if not size:
             lines.append(_encode_line(self._make_header(now), self.path))
-        elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: what is added stays apart from it
+        elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: the new lines stay apart from it
             lines.append(b"\n")
         for fields in entries:
             if not fields.get("type"):
