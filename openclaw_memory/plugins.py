@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from openclaw_memory.errors import ConfigError, MissingExtraError, suggest
 
-__all__ = ["PluginKind", "has_plugin", "list_plugins", "load_plugin"]
+__all__ = ["load_plugin"]
 
 PluginKind: TypeAlias = Literal["stores", "embedders", "backends", "codecs", "observers", "detectors", "commands"]
 

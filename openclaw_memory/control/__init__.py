@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item
+from openclaw_memory.types.control import Item
 
 if TYPE_CHECKING:
     from openclaw_memory.control.sealing import list_sealed, reseal
 
-__all__ = ["ForgetPlan", "ForgetReceipt", "Item", "list_sealed", "reseal"]
+__all__ = ["Item", "list_sealed", "reseal"]
 
 _MODULES = {"sealing": ["list_sealed", "reseal"]}
 
