@@ -92,7 +92,7 @@ def find_candidates(
         hits, chunks = _find_allowed(store, hit_request, request), None
     else:
         hits, chunks = store.find_hits(hit_request), None
-    if settings.fusion == "weighted":  # scores depend on the texts of all
+    if settings.fusion != "standardised":  # scores depend on the texts of all
         ids = {at for own in hits.by_source for at in (*own.text, *(own.vector or {}))}
         chunks = _read(store, ids, request, token_codes=token_codes) if chunks is None else chunks
         scores = [_score_weighted(query, own, chunks, settings) for own in hits.by_source]

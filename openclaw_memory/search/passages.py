@@ -399,7 +399,7 @@ def list_chunks(candidates: Candidates, request: SearchRequest) -> list[SearchRe
         of_source = (candidate for candidate in candidates.items if candidate.stored.source == source)
         for candidate in islice(of_source, _count_pool(request)):
             stored, chunk = candidate.stored, candidate.stored.chunk
-            score = candidate.score if settings.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
+            score = candidate.score if settings.fusion != "standardised" else 1 / (1 + math.exp(-candidate.score))
             score = min(1.0, max(0.0, score))
             first, last, text = chunk.start_line, chunk.end_line, chunk.text
             if source == "sessions":
@@ -417,7 +417,7 @@ def list_chunks(candidates: Candidates, request: SearchRequest) -> list[SearchRe
 def _share_vector(candidate: Candidate, settings: SearchConfig) -> float:
     """Return the share of its vector in a chunk's score; z-scores have no parts, so weighted scores replace them."""
     vector = settings.vector_weight * candidate.vector
-    if settings.fusion == "weighted":
+    if settings.fusion != "standardised":
         return share_of_vector(vector, candidate.score - vector)
     return share_of_vector(vector, settings.text_weight * candidate.text / (1 + candidate.text))
 
