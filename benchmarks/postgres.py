@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import psycopg
 from openclaw_memory_postgres import PostgresStore
-from openclaw_memory_postgres.rows import tenant_id
+from openclaw_memory_postgres.rows import hash_tenant
 from pgvector.psycopg import register_vector
 from speed import counting_embedder, machine
 from speed_data import questions, write_chunks, write_files
@@ -90,7 +90,7 @@ def server(url: str | None) -> Iterator[str]:
 
 def copy_agent(url: str, number: int, from_tenant: str) -> None:
     """Give the database one agent more, whose rows are those of another one."""
-    old, new = tenant_id(from_tenant), tenant_id(f"other {number}")
+    old, new = hash_tenant(from_tenant), hash_tenant(f"other {number}")
     with psycopg.connect(url) as connection:
         for table in TABLES:
             columns = connection.execute(
@@ -140,7 +140,7 @@ def recall(url: str, tenant: str) -> float:
         rows = connection.execute(
             "SELECT c.id, v.vector FROM openclaw_memory.chunks AS c JOIN openclaw_memory.vectors AS v "
             "ON v.tenant = c.tenant AND v.key = c.vector_key WHERE c.tenant = %s AND NOT v.is_zero",
-            (tenant_id(tenant),),
+            (hash_tenant(tenant),),
         ).fetchall()
     vectors = np.stack([vector.to_numpy() for _, vector in rows])
     store, embedder, found = PostgresStore(url, tenant=tenant), counting_embedder(), 0

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from openclaw_memory import Memory, load_embedder
+from openclaw_memory import Memory
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
@@ -75,20 +75,3 @@ def test_the_doctor_checks_a_memory_of_a_user_without_a_home_folder(notes, monke
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("no home")))
     findings = check_memory(lambda: Memory.open(notes / "kept", embedder=None, index_path=notes / "index.sqlite"))
     assert any(finding.check == "workspace" and finding.level == "ok" for finding in findings)
-
-
-def test_that_a_new_data_folder_has_all_texts_sent_again_is_said(home, notes, embedding_server, caplog):
-    pytest.importorskip("httpx")
-    os.utime(notes / "kept/MEMORY.md", (0, 0))
-
-    def sync():
-        served = load_embedder("openai", "any-name", base_url=embedding_server.base_url("openai"), api_key="none")
-        with Memory.open(notes / "kept", embedder=served) as memory:
-            assert memory.sync(force=True).ok
-
-    shutil.rmtree(home)
-    sync()
-    assert "OPENCLAW_MEMORY_HOME" in caplog.text
-    caplog.clear()
-    sync()
-    assert "OPENCLAW_MEMORY_HOME" not in caplog.text

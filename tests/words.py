@@ -29,10 +29,10 @@ VERBS = set(
     decrypt dedupe deduplicate delete derive describe detach detect diff digest disable discard discover dispatch display divide download draw drive
     drop dump edit embed emit enable encode encrypt end enforce ensure enter erase escape estimate evaluate evict exclude execute exit expand expire
     explain export extend extract fail feed fence fetch fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate
-    get grade grow guard handle hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
+    get grade group grow guard handle hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
     iterate join judge keep launch lease leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
     mix move name narrow normalise normalize notify number observe obtain offer open order pack pad parse partition pass pick plan plot poll pop
-    postpone prepare prepend print probe process promote propose protect prune publish put quantise quantize query quote raise rank rate read rebuild
+    postpone prefix prepare prepend print probe process promote propose protect prune publish pull push put quantise quantize query quote raise rank rate read rebuild
     receive recall recompute record recover redact reembed redirect reduce refresh refuse register reject release reload remember remove rename render renew
     reopen repair repeat replace report request require rerank reseal reserve reset resolve respond restore resume retrieve retry return reuse rewrite
     roll rotate run sample save scale scan schedule score seal search see select send serve set settle share shift shorten show shrink shut sign skip
@@ -48,13 +48,13 @@ FRAMEWORKS = set(
     """
     openclaw opencode
     before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call
-    class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status
+    class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status upgrade
     similarity_search similarity_search_with_score similarity_search_by_vector max_marginal_relevance_search
     max_marginal_relevance_search_by_vector custom_model_dump chat achat astream_chat acomplete astream_complete async_add
     """.split()
 )
 # The front door, whose names are fixed.
-FRONT_DOOR = set("for_agent heartbeat status snapshot snapshots memory_tools".split())
+FRONT_DOOR = set("for_agent heartbeat status upgrade snapshot snapshots memory_tools".split())
 # A file is guessed from its name; these say no thing of the field.
 VAGUE_FILES = set(
     "acting as_shown asking chance chosen edits exchange inside kept odd_files parts passing permitted places shadow shown "

@@ -1,4 +1,4 @@
-"""Read the address of a store in PostgreSQL: what in it is ours, and what is the server's."""
+"""Read the address of a store in PostgreSQL: our options, and the server's."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def open_store(url: str, root: Path) -> PostgresStore:
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     own = {name: value for name, value in options if name in OPTIONS}
-    rest = urlencode([one for one in options if one[0] not in OPTIONS], safe="/")
-    bare = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
+    query = urlencode([option for option in options if option[0] not in OPTIONS], safe="/")
+    bare = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
     if own.get("files", "folder") not in {"folder", "column"}:
         raise ConfigError(f"files={own['files']} in the address of a store must be 'folder' or 'column'")
     with suppress(OSError):

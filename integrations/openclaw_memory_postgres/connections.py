@@ -1,4 +1,4 @@
-"""Connect to PostgreSQL: the connections of a process, the tables, whose rows a connection sees, and our own errors."""
+"""Connect to PostgreSQL: a pool for each database, the tables with their row security, and typed errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from openclaw_memory.errors import MissingExtraError, StoreError, SyncBusyError
-from openclaw_memory_postgres.rows import Packed, term_id
+from openclaw_memory_postgres.rows import Packed, hash_term
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,7 +55,7 @@ def open_pool(
     except ImportError as error:
         raise MissingExtraError(_MISSING.format(error)) from error
 
-    with own_errors(url), psycopg.connect(url, autocommit=True, connect_timeout=int(CONNECT_SECONDS)) as connection:
+    with map_errors(url), psycopg.connect(url, autocommit=True, connect_timeout=int(CONNECT_SECONDS)) as connection:
         _make_tables(connection, schema)
 
     def configure(connection: psycopg.Connection[Any]) -> None:
@@ -84,15 +84,15 @@ def _register_packed(connection: psycopg.Connection[Any]) -> None:
         format = Format.BINARY
 
         def dump(self, obj: Packed) -> bytes:
-            return obj.packed()
+            return obj.pack()
 
         def get_key(self, obj: Packed, format: Any) -> Any:  # noqa: A002, ARG002 - as psycopg calls it
             return (self.cls, obj.types)
 
         def upgrade(self, obj: Packed, format: Any) -> Dumper:  # noqa: A002, ARG002 - as psycopg calls it
-            one = Whole(self.cls)
-            one.oid = obj.types[0]
-            return one
+            dumper = Whole(self.cls)
+            dumper.oid = obj.types[0]
+            return dumper
 
     connection.adapters.register_dumper(Packed, Whole)
 
@@ -108,11 +108,11 @@ def _make_tables(connection: psycopg.Connection[Any], schema: str) -> None:
         text = package_files("openclaw_memory_postgres").joinpath("tables.sql").read_text(encoding="utf-8")
         connection.execute(as_query(text.replace("{schema}", schema).replace("{vectors}", "public")))
         for table in TABLES:
-            _secure(connection, schema, table)
+            _enable_row_security(connection, schema, table)
 
 
 def make_table(connection: psycopg.Connection[Any], schema: str, table: str, definition: str) -> None:
-    """Make a table of a schema that is there, with `definition` in which `{schema}` is its name, unless it exists."""
+    """Create a table in an existing schema unless it exists; `{schema}` in `definition` is the schema's name."""
     there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.{table}",)).fetchone()
     if there and there[0]:
         return
@@ -120,10 +120,10 @@ def make_table(connection: psycopg.Connection[Any], schema: str, table: str, def
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("tables", schema),))
         for statement in definition.split(";\n"):
             connection.execute(as_query(statement.replace("{schema}", schema)))
-        _secure(connection, schema, table)
+        _enable_row_security(connection, schema, table)
 
 
-def _secure(connection: psycopg.Connection[Any], schema: str, table: str) -> None:
+def _enable_row_security(connection: psycopg.Connection[Any], schema: str, table: str) -> None:
     """Let a connection see the rows of its tenant alone."""
     connection.execute(as_query(f"ALTER TABLE {schema}.{table} ENABLE ROW LEVEL SECURITY"))
     connection.execute(as_query(f"ALTER TABLE {schema}.{table} FORCE ROW LEVEL SECURITY"))
@@ -145,11 +145,11 @@ def take_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
 
 def lock_key(*names: str) -> int:
     """Return the number of an advisory lock."""
-    return term_id("\x00".join(("openclaw_memory", *names)))
+    return hash_term("\x00".join(("openclaw_memory", *names)))
 
 
 def as_query(statement: str) -> Any:
-    """Return a statement of ours as psycopg takes it: what users give is in parameters alone."""
+    """Return a constant statement in psycopg's type; values of users are bound."""
     from psycopg.sql import SQL
 
     text: Any = statement
@@ -157,7 +157,7 @@ def as_query(statement: str) -> Any:
 
 
 @contextmanager
-def own_errors(url: str) -> Iterator[None]:
+def map_errors(url: str) -> Iterator[None]:
     """Turn psycopg's errors into those of `errors.py`, each with its remedy."""
     try:
         import psycopg
@@ -167,22 +167,20 @@ def own_errors(url: str) -> Iterator[None]:
     try:
         yield
     except PoolTimeout as error:
-        raise StoreError(f"{shown_url(url)} gave no connection in {CONNECT_SECONDS:g} s: is the server up?") from error
+        raise StoreError(f"{mask_url(url)} gave no connection in {CONNECT_SECONDS:g} s: is the server up?") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise StoreError(
-            f"{shown_url(url)} cannot be reached ({why:.200}); start the server, then try again"
-        ) from error
+        raise StoreError(f"{mask_url(url)} cannot be reached ({why:.200}); start the server, then try again") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreError(f"{shown_url(url)}: {error}; give the role the rights that the guide names") from error
+        raise StoreError(f"{mask_url(url)}: {error}; give the role the rights that the guide names") from error
     except psycopg.errors.FeatureNotSupported as error:
-        raise StoreError(f"{shown_url(url)}: {error}; is the extension pgvector installed on the server?") from error
+        raise StoreError(f"{mask_url(url)}: {error}; is the extension pgvector installed on the server?") from error
     except psycopg.Error as error:
-        raise StoreError(f"{shown_url(url)}: {' '.join(str(error).split())}") from error
+        raise StoreError(f"{mask_url(url)}: {' '.join(str(error).split())}") from error
 
 
 def is_lost(error: StoreError) -> bool:
-    """Whether an error of `own_errors` is that of a lost connection, and not of a server that gives none."""
+    """Return True for an error of `map_errors` that is a lost connection, not a server without free ones."""
     import psycopg
     from psycopg_pool import PoolTimeout
 
@@ -190,15 +188,15 @@ def is_lost(error: StoreError) -> bool:
     return isinstance(why, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(why, PoolTimeout)
 
 
-def shown_url(url: str, tenant: str | None = None) -> str:
+def mask_url(url: str, tenant: str | None = None) -> str:
     """Return an address without its password, with the tenant."""
     parts = urlsplit(url)
     place = parts.netloc
     if "@" in place:
         user, _, host = place.rpartition("@")
         place = f"{user.partition(':')[0]}@{host}"
-    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in {"password", "tenant"}]
-    query = urlencode([*kept, *([("tenant", tenant)] if tenant else [])], safe="/")
+    options = [(name, value) for name, value in parse_qsl(parts.query) if name not in {"password", "tenant"}]
+    query = urlencode([*options, *([("tenant", tenant)] if tenant else [])], safe="/")
     return urlunsplit((parts.scheme, place, parts.path, query, ""))
 
 
@@ -213,26 +211,26 @@ class Pools:
         self.holders: dict[int, tuple[int, int]] = {}
         self._opening = threading.Lock()
 
-    def of(self, url: str, schema: str, *, held: bool = False) -> ConnectionPool[Any]:
-        """Return the pool for a database, whose tables are there; a child that was forked has its own.
+    def get_pool(self, url: str, schema: str, *, is_held: bool = False) -> ConnectionPool[Any]:
+        """Return the pool of a database and make its tables; a forked child has its own.
 
         Args:
             url: A connection string of PostgreSQL.
             schema: The schema of the tables.
-            held: The pool of connections that are held, for a lock or a transaction, while others are asked.
+            is_held: The pool of connections that are held, for a lock or a transaction, while others are asked.
 
         Raises:
             MissingExtraError, StoreError: As `open_pool`.
         """
-        key = (os.getpid(), url, schema, held)
+        key = (os.getpid(), url, schema, is_held)
         with self._opening:
             if key not in self.opened:
-                size = MOST_HELD if held else POOL_SIZE
-                self.opened[key] = open_pool(url, schema=schema, size=size, is_checked=held)
+                size = MOST_HELD if is_held else POOL_SIZE
+                self.opened[key] = open_pool(url, schema=schema, size=size, is_checked=is_held)
             return self.opened[key]
 
     def close(self, part: str = "") -> None:
-        """Close connections to databases whose address holds `part`; the next call opens new ones."""
+        """Close connections to databases with `part` in the address; the next call opens new ones."""
         with self._opening:
             for key in [key for key in self.opened if part in key[1]]:
                 pool = self.opened.pop(key)
@@ -250,7 +248,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def hold_lock(
+def take_lock(
     connection: psycopg.Connection[Any],
     key: int,
     who: str,
@@ -271,14 +269,14 @@ def hold_lock(
     """
     import psycopg
 
-    began, told = time.monotonic(), 0.0
+    began, next_notice = time.monotonic(), 0.0
     while not _answer(connection, "SELECT pg_try_advisory_lock(%s)", key):
         waited = time.monotonic() - began
         if wait is not None and waited >= wait:
             raise SyncBusyError(f"{who}, and was waited for {wait:g} s; try again, or wait for longer")
-        if notify is not None and waited >= told:
+        if notify is not None and waited >= next_notice:
             notify(f"waiting: {who}")
-            told = waited + NOTIFY_SECONDS
+            next_notice = waited + NOTIFY_SECONDS
         time.sleep(POLL_SECONDS)
     POOLS.holders[key] = (os.getpid(), threading.get_ident())
     has_let_go = False

@@ -1,4 +1,4 @@
-"""Keep the notes of a memory as rows of PostgreSQL, of which the folder of each worker is a copy."""
+"""Keep the notes of a memory as rows of PostgreSQL, with a copy in the folder of each worker."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from openclaw_memory_postgres.connections import (
     as_query,
     lock_key,
     make_table,
-    own_errors,
+    map_errors,
     take_tenant,
 )
-from openclaw_memory_postgres.rows import read, stored
+from openclaw_memory_postgres.rows import encode, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,10 +94,10 @@ class PostgresFiles:
         if self._writer == get_ident():
             return
         self._make_table()
-        if self._tried(self._head) == self._seen:
+        if self._tried(self._read_version) == self._seen:
             return
-        with self._folder.lock(f"{NOTES_FOLDER}/.lock"), self._connected() as connection:
-            self._bring(connection)
+        with self._folder.lock(f"{NOTES_FOLDER}/.lock"), self._connect() as connection:
+            self._pull(connection)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -114,12 +114,12 @@ class PostgresFiles:
             yield
             return
         self._make_table()
-        with self._connected() as connection:
-            with own_errors(self._url):
+        with self._connect() as connection:
+            with map_errors(self._url):
                 connection.execute("BEGIN")
                 connection.execute(as_query(f"SET LOCAL lock_timeout = '{CONNECT_SECONDS:g}s'"))
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("notes", self._name),))
-            version, files = self._bring(connection)
+            version, files = self._pull(connection)
             self._writer = get_ident()
             try:
                 yield
@@ -135,53 +135,54 @@ class PostgresFiles:
             self._is_made = True
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection for this block alone: what it asks meanwhile has others."""
-        with own_errors(self._url), POOLS.of(self._url, self._schema, held=True).connection(CONNECT_SECONDS) as one:
-            take_tenant(one, str(self._tenant))
-            yield one
+    def _connect(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection for this block alone."""
+        pool = POOLS.get_pool(self._url, self._schema, is_held=True)
+        with map_errors(self._url), pool.connection(CONNECT_SECONDS) as connection:
+            take_tenant(connection, str(self._tenant))
+            yield connection
 
     def _run(self, connection: psycopg.Connection[Any], statement: str, **values: Any) -> psycopg.Cursor[Any]:
-        with own_errors(self._url):
+        with map_errors(self._url):
             query = as_query(statement.replace("{s}", self._schema))
             return connection.execute(query, {"tenant": self._tenant, **values})
 
-    def _head(self, connection: psycopg.Connection[Any]) -> int:
+    def _read_version(self, connection: psycopg.Connection[Any]) -> int:
         row = self._run(connection, _HEAD).fetchone()
         return int(row[0]) if row else 0
 
-    def _bring(self, connection: psycopg.Connection[Any]) -> tuple[int, dict[str, Copied]]:
-        """Make the folder what the rows say; return their version and the files."""
-        version, known = self._state()
-        head = self._head(connection)
-        there = {path: _stamp(info) for path, info in self._files()}
+    def _pull(self, connection: psycopg.Connection[Any]) -> tuple[int, dict[str, Copied]]:
+        """Bring the folder up to date with the rows; return their version and the files."""
+        version, copies = self._read_state()
+        head = self._read_version(connection)
+        there = {path: _stamp(info) for path, info in self._list_files()}
         if version < 0 and not head:  # the first worker brings its notes
             self._seen = 0
             return 0, {}
-        news = {one[0]: one[1:] for one in self._run(connection, _NEWS, version=version)}
+        news = {row[0]: row[1:] for row in self._run(connection, _NEWS, version=version)}
         if version < 0:
             self._check_new(there, news)
-        strange = [path for path, stamp in there.items() if path not in known or known[path].stamp != stamp]
-        lost = [path for path in known if path not in there]
-        keys = [_key(path) for path in (*strange, *lost)]
-        old = {one[0]: one[1:] for one in self._run(connection, _OF_KEYS, version=-1, keys=keys)} if keys else {}
-        files, names = dict(known), {_key(path): path for path in (*known, *there)}
+        strange = [path for path, stamp in there.items() if path not in copies or copies[path].stamp != stamp]
+        lost = [path for path in copies if path not in there]
+        keys = [_hash_path(path) for path in (*strange, *lost)]
+        old = {row[0]: row[1:] for row in self._run(connection, _OF_KEYS, version=-1, keys=keys)} if keys else {}
+        files, names = dict(copies), {_hash_path(path): path for path in (*copies, *there)}
         for key, (path, data, digest, changed_ns) in {**old, **news}.items():
             if path is None:
                 if (name := names.get(key)) is not None:
-                    self._removed(name, files.pop(name, None))
+                    self._remove(name, files.pop(name, None))
             else:
                 name = read(path)
-                files[name] = self._written(name, data, digest, changed_ns, files.get(name))
+                files[name] = self._put(name, data, digest, changed_ns, files.get(name))
         for path in strange:
-            if _key(path) not in old and _key(path) not in news:
-                self._removed(path, files.pop(path, None))
+            if _hash_path(path) not in old and _hash_path(path) not in news:
+                self._remove(path, files.pop(path, None))
         self._save(head, files)
         return head, files
 
     def _push(self, connection: psycopg.Connection[Any], version: int, files: dict[str, Copied]) -> None:
-        """Write to the rows what has changed in the folder, in the transaction that has held the notes."""
-        there = {path: _stamp(info) for path, info in self._files()}
+        """Write changed files to the rows, in the transaction that holds the notes."""
+        there = {path: _stamp(info) for path, info in self._list_files()}
         now, changed = dict(files), False
         for path, stamp in there.items():
             if path in files and files[path].stamp == stamp:
@@ -191,33 +192,33 @@ class PostgresFiles:
             if path in files and files[path].hash == now[path].hash:
                 continue
             changed = True
-            values = {"path": stored(path), "bytes": data, "hash": now[path].hash, "changed_ns": stamp[2]}
-            self._run(connection, _PUT, key=_key(path), version=version + 1, **values)
+            values = {"path": encode(path), "bytes": data, "hash": now[path].hash, "changed_ns": stamp[2]}
+            self._run(connection, _PUT, key=_hash_path(path), version=version + 1, **values)
         for path in files.keys() - there.keys():
             changed = True
             del now[path]
-            gone = {"path": None, "bytes": None, "hash": None, "changed_ns": 0}
-            self._run(connection, _PUT, key=_key(path), version=version + 1, **gone)
-        with own_errors(self._url):
+            empty = {"path": None, "bytes": None, "hash": None, "changed_ns": 0}
+            self._run(connection, _PUT, key=_hash_path(path), version=version + 1, **empty)
+        with map_errors(self._url):
             connection.execute("COMMIT")
         self._save(version + 1 if changed else version, now)
 
-    def _written(self, path: str, data: bytes, digest: str, changed_ns: int, known: Copied | None) -> Copied:
-        """Write a file as its row is, unless it is so; return what it is now."""
+    def _put(self, path: str, data: bytes, digest: str, changed_ns: int, copied: Copied | None) -> Copied:
+        """Write the file of a row, unless it is the same; return its hash and stamp."""
         if not _is_shared(path):
             raise PathNotAllowedError(f"the database names a note {path!r}, which is none: it was not written")
         place = self._root / path
         with suppress(NotFoundError):
-            if self._keep_aside(path, known, digest) == digest:
+            if self._keep_aside(path, copied, digest) == digest:
                 return Copied(digest, _stamp(os.lstat(place)))
         self._folder.replace(path, data)
         os.utime(place, ns=(changed_ns, changed_ns))  # a note may have its day from that
         return Copied(digest, _stamp(os.lstat(place)))
 
-    def _removed(self, path: str, known: Copied | None) -> None:
+    def _remove(self, path: str, copied: Copied | None) -> None:
         """Remove a file that no row has, and folders that are empty then."""
         with suppress(NotFoundError):
-            self._keep_aside(path, known)
+            self._keep_aside(path, copied)
         self._folder.remove(path)
         for folder in (self._root / path).parents:
             if folder in {self._root / NOTES_FOLDER, self._root}:
@@ -225,11 +226,11 @@ class PostgresFiles:
             with suppress(OSError):  # others are in it
                 folder.rmdir()
 
-    def _keep_aside(self, path: str, known: Copied | None, new: str = "") -> str:
+    def _keep_aside(self, path: str, copied: Copied | None, new: str = "") -> str:
         """Keep a copy of a file that is to go, unless a row has it or `new` is its hash; return its hash."""
         data = self._folder.read(path)
         digest = sha256(data).hexdigest()
-        if digest != new and (known is None or known.hash != digest):
+        if digest != new and (copied is None or copied.hash != digest):
             aside = f"{ASIDE}/{digest[:16]}-{path.rpartition('/')[2]}"
             self._data.replace(aside, data)
             log.warning("%r was not written through this memory; %s keeps it", path, self._data.base / aside)
@@ -238,13 +239,13 @@ class PostgresFiles:
     def _check_new(self, there: Iterable[str], news: Mapping[str, tuple[Any, ...]]) -> None:
         for path in there:
             digest = sha256(self._folder.read(path)).hexdigest()
-            if news.get(_key(path), (None, None, None))[2] != digest:
+            if news.get(_hash_path(path), (None, None, None))[2] != digest:
                 raise StoreError(
                     f"{self._root} holds {path}, and the database has other notes of this tenant: open an "
                     "empty folder, and add there what this one holds"
                 )
 
-    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+    def _list_files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the files that are shared, with their stats; never through a link."""
         here = [name for name in os.listdir(self._root) if name in LONG_TERM]
         top: list[tuple[str, list[str], list[str]]] = [(str(self._root), [], here)]
@@ -258,7 +259,7 @@ class PostgresFiles:
 
     # --- what the folder is a copy of -----------------------------------------------------------------------------
 
-    def _state(self) -> tuple[int, dict[str, Copied]]:
+    def _read_state(self) -> tuple[int, dict[str, Copied]]:
         try:
             state = json.loads(self._data.read(STATE))
             if state["of"] == self._name:
@@ -278,7 +279,7 @@ def _stamp(info: os.stat_result) -> tuple[int, ...]:
     return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def _key(path: str) -> str:
+def _hash_path(path: str) -> str:
     return sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
 
 

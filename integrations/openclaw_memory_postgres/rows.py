@@ -60,18 +60,18 @@ STORED = (
 _ESCAPED = "\x01"
 
 
-def tenant_id(name: str) -> UUID:
+def hash_tenant(name: str) -> UUID:
     """Return the key of a tenant: 128 bits of the SHA-256 of its name, so that no two names meet in one."""
     return UUID(bytes=sha256(name.encode("utf-8", "surrogatepass")).digest()[:16])
 
 
 @lru_cache(maxsize=1 << 16)
-def term_id(term: str) -> int:
+def hash_term(term: str) -> int:
     """Return the key of a term: a hash of 64 bits, signed as PostgreSQL's bigint."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
-def stored(text: str) -> str:
+def encode(text: str) -> str:
     """Return a text as PostgreSQL can hold it: NUL and lone surrogates are written as JSON writes them."""
     if "\x00" not in text and not text.startswith(_ESCAPED):
         try:
@@ -84,33 +84,33 @@ def stored(text: str) -> str:
 
 
 def read(text: str) -> str:
-    """Return a text as it was before `stored`."""
+    """Return a text as it was before `encode`."""
     return str(json.loads(text[1:])) if text.startswith(_ESCAPED) else text
 
 
-def _maybe(text: str | None) -> str | None:
-    return None if text is None else stored(text)
+def _encode_optional(text: str | None) -> str | None:
+    return None if text is None else encode(text)
 
 
-def file_row(record: FileRecord) -> tuple[Any, ...]:
+def make_file_row(record: FileRecord) -> tuple[Any, ...]:
     """Return the row of a file, in the order of `FILES`."""
     return (
-        stored(record.path),
+        encode(record.path),
         record.source,
-        stored(record.hash),
+        encode(record.hash),
         record.size,
         record.mtime_ns,
         record.inode,
         record.checked_ns,
-        _maybe(record.vectors_missing),
+        _encode_optional(record.vectors_missing),
         record.ctime_ns,
-        _maybe(record.doc_id),
-        _maybe(record.part_of),
-        _maybe(record.left_out),
+        _encode_optional(record.doc_id),
+        _encode_optional(record.part_of),
+        _encode_optional(record.left_out),
     )
 
 
-def file_record(row: tuple[Any, ...]) -> FileRecord:
+def read_file_record(row: tuple[Any, ...]) -> FileRecord:
     """Return the record of a row in the order of `FILES`."""
     path, source, digest, size, mtime, inode, checked, missing, ctime, *document = row
     doc_id, part_of, left_out = (None if text is None else read(text) for text in document)
@@ -130,9 +130,9 @@ def file_record(row: tuple[Any, ...]) -> FileRecord:
     )
 
 
-def file_records(rows: Iterable[tuple[Any, ...]]) -> dict[str, FileRecord]:
+def read_file_records(rows: Iterable[tuple[Any, ...]]) -> dict[str, FileRecord]:
     """Return the records of rows in the order of `FILES`, by their paths and in their order."""
-    records = sorted(map(file_record, rows), key=attrgetter("path"))
+    records = sorted(map(read_file_record, rows), key=attrgetter("path"))
     return {record.path: record for record in records}
 
 
@@ -140,11 +140,11 @@ def chunk_rows(
     record: FileRecord, rows: Iterable[ChunkRow], first_id: int, first_ordinal: int, block: int
 ) -> Iterator[tuple[tuple[Any, ...], Mapping[int, float]]]:
     """Yield for each row of a file its columns, in the order of `CHUNKS`, and the weights of its terms' keys."""
-    path = stored(record.path)
+    path = encode(record.path)
     for at, row in enumerate(rows):
         terms, context = row.terms.split(), row.context_terms.split()
-        weights: Counter[int] = Counter(map(term_id, terms))  # two terms with one hash, should that be, count as one
-        for key, count in Counter(map(term_id, context)).items():
+        weights: Counter[int] = Counter(map(hash_term, terms))  # two terms with one hash count as one
+        for key, count in Counter(map(hash_term, context)).items():
             weights[key] += count * CONTEXT_WEIGHT  # type: ignore[assignment]  # a Counter holds any number
         chunk = row.chunk
         yield (
@@ -153,16 +153,16 @@ def chunk_rows(
                 block,
                 path,
                 record.source,
-                stored(row.identity or ""),
-                _maybe(row.vector_key),
+                encode(row.identity or ""),
+                _encode_optional(row.vector_key),
                 0 if row.identity else first_ordinal + at,
                 chunk.start_line,
                 chunk.end_line,
                 chunk.start_char,
                 chunk.section,
                 len(terms) + len(context),
-                stored(chunk.text),
-                stored(chunk.context),
+                encode(chunk.text),
+                encode(chunk.context),
                 json.dumps(dict(chunk.metadata)),
             ),
             weights,
@@ -185,46 +185,46 @@ class Packed(Struct, frozen=True):
             return 1009, 25
         return (1016, 20) if dtype.kind == "i" else (1021, 700)
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the bytes: a header, then the size and the value of each element."""
         import numpy as np
 
         element = self.types[1]
         header = struct.pack(">iiIii", 1, 1, element, len(self.values), 1)
         if element == 25:
-            return header + b"".join(_sized(text) for text in self.values)
+            return header + b"".join(_prefix_size(text) for text in self.values)
         number, size = (">i8", 8) if element == 20 else (">f4", 4)
         rows = np.empty(len(self.values), [("size", ">i4"), ("value", number)])
         rows["size"], rows["value"] = size, self.values
         return header + rows.tobytes()
 
 
-def _sized(text: str | None) -> bytes:
+def _prefix_size(text: str | None) -> bytes:
     if text is None:
         return b"\xff\xff\xff\xff"  # -1 is NULL
     data = text.encode()
     return len(data).to_bytes(4, "big") + data
 
 
-def array(column: Iterable[float | None]) -> str:
+def format_array(column: Iterable[float | None]) -> str:
     """Return numbers as the text of an array of PostgreSQL, which psycopg takes far longer to make of a list."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in column]) + "}"
 
 
-def stored_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
+def read_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
     """Return the chunk of a row in the order of `STORED`."""
     chunk_id, path, source, ordinal, start, end, char, text, context, section, metadata = row
     kind: Source = source
-    made = {} if metadata == "{}" else json.loads(metadata)
-    chunk = Chunk(start, end, char, read(text), read(context), section, made)
+    fields = {} if metadata == "{}" else json.loads(metadata)
+    chunk = Chunk(start, end, char, read(text), read(context), section, fields)
     return StoredChunk(chunk_id, read(path), kind, chunk, ordinal, token_codes)
 
 
-def meta_text(meta: IndexMeta) -> str:
-    """Return what an index was built with, as JSON."""
+def encode_meta(meta: IndexMeta) -> str:
+    """Return the description of an index as JSON."""
     return json.dumps({**structs.asdict(meta), "chunking": dict(meta.chunking)})
 
 
-def meta_of(text: str | None) -> IndexMeta | None:
-    """Return what an index was built with; None before the first build."""
+def decode_meta(text: str | None) -> IndexMeta | None:
+    """Parse the description of an index; None before the first build."""
     return IndexMeta(**json.loads(text)) if text else None

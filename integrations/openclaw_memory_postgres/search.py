@@ -1,4 +1,4 @@
-"""Find in PostgreSQL what a search needs: BM25 over terms, exact cosines, and both in one round trip to the server."""
+"""Search in PostgreSQL: BM25 over terms, exact cosines, and both in one round trip."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from openclaw_memory.store import usable_terms
 from openclaw_memory.types import SOURCES, Hit, HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory_postgres import rows as rows_of
-from openclaw_memory_postgres.rows import term_id
+from openclaw_memory_postgres.rows import hash_term
 
 if TYPE_CHECKING:
     import psycopg
@@ -116,19 +116,19 @@ SELECT {", ".join(rows_of.STORED)} FROM {{s}}.chunks WHERE {{here}} AND path = A
 Run = Callable[..., "psycopg.Cursor[Any]"]
 
 
-def rules(*, telling: bool) -> dict[str, Any]:
+def make_parameters(*, telling: bool) -> dict[str, Any]:
     """Return the constants of BM25, and which terms count as common."""
     return {"k1": K1, "b": B, "telling": telling, "share": COMMON_SHARE, "large": LARGE_INDEX}
 
 
-def chunks_of(rows: list[tuple[Any, ...]], *, token_codes: bool = False) -> list[StoredChunk]:
+def read_chunks(rows: list[tuple[Any, ...]], *, token_codes: bool = False) -> list[StoredChunk]:
     """Return the chunks of the rows of `STORED`, or of `STORED_WITH_CODES`."""
     if token_codes:
-        return [rows_of.stored_chunk(row[:-1], bytes(row[-1] or b"")) for row in rows]
-    return [rows_of.stored_chunk(row) for row in rows]
+        return [rows_of.read_chunk(row[:-1], bytes(row[-1] or b"")) for row in rows]
+    return [rows_of.read_chunk(row) for row in rows]
 
 
-def near_hits(rows: Iterable[tuple[Any, ...]]) -> list[Hit]:
+def read_hits(rows: Iterable[tuple[Any, ...]]) -> list[Hit]:
     """Return the hits of the rows of `NEAREST`; a cosine that rounding has put outside of -1 to 1 is put back."""
     return [Hit(chunk_id, min(1.0, max(-1.0, float(score)))) for chunk_id, score in rows]
 
@@ -158,25 +158,25 @@ def find_usual(run: Run, request: HitRequest) -> Hits | None:
     Returns:
         The hits; None where terms were left out as common, and without them there are too few chunks.
     """
-    asked = [term_id(term) for term in usable_terms(request.terms)]
-    keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in request.counted}
+    terms = [hash_term(term) for term in usable_terms(request.terms)]
+    keys = {term: hash_term(next(iter(usable_terms([term])), "")) for term in request.counted}
     statement = _BY_TERMS + ("" if request.vector is None else _BY_COSINES) + _FOUND
     if request.vector is not None:
         statement += _FOUND_NEAR + (_COSINES if request.all_cosines else "")
     cursor = run(
         statement,
-        terms=asked,
+        terms=terms,
         counted=list(keys.values()),
         sources=list(SOURCES) if request.source is None else [request.source],
         text_hits=request.text_hits,
         vector_hits=request.vector_hits,
         vector=_as_vector(request),
-        **rules(telling=True),
+        **make_parameters(telling=True),
     )
-    scores = _by_kind(cursor.fetchall())
-    held = [source for source in SOURCES if ("source", source) in scores]
-    searched = [request.source] if request.source else held or [SOURCES[0]]
-    hits = [_hits_of(scores, source, request) for source in searched]
+    scores = _group_scores(cursor.fetchall())
+    sources = [source for source in SOURCES if ("source", source) in scores]
+    searched = [request.source] if request.source else sources or [SOURCES[0]]
+    hits = [_select_hits(scores, source, request) for source in searched]
     if ("common", "") in scores and any(len(by_source.text) < request.text_hits for by_source in hits):
         return None
     counts = scores.get(("counted", ""), {})
@@ -190,19 +190,19 @@ def _as_vector(request: HitRequest) -> Any:
     return None if request.vector is None else np.asarray(request.vector, np.float32)
 
 
-def _by_kind(rows: list[tuple[Any, ...]]) -> dict[tuple[str, str], dict[int, float]]:
-    found: dict[tuple[str, str], dict[int, float]] = {}
+def _group_scores(rows: list[tuple[Any, ...]]) -> dict[tuple[str, str], dict[int, float]]:
+    scores: dict[tuple[str, str], dict[int, float]] = {}
     for kind, source, chunk_id, score in rows:
-        found.setdefault((kind, source), {})[chunk_id] = score
-    return found
+        scores.setdefault((kind, source), {})[chunk_id] = score
+    return scores
 
 
-def _hits_of(found: Mapping[tuple[str, str], Mapping[int, float]], source: str, request: HitRequest) -> SourceHits:
-    text = dict(found.get(("text", source), {}))
-    near, others = (
-        {chunk_id: min(1.0, max(-1.0, score)) for chunk_id, score in found.get((kind, source), {}).items()}
+def _select_hits(scores: Mapping[tuple[str, str], Mapping[int, float]], source: str, request: HitRequest) -> SourceHits:
+    text = dict(scores.get(("text", source), {}))
+    near, further = (
+        {chunk_id: min(1.0, max(-1.0, score)) for chunk_id, score in scores.get((kind, source), {}).items()}
         for kind in ("near", "cosine")
     )
     if request.vector is None or (text and not near):
         return SourceHits(text, None)
-    return SourceHits(text, near, near | others)
+    return SourceHits(text, near, near | further)

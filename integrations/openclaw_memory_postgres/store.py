@@ -41,15 +41,15 @@ from openclaw_memory_postgres.connections import (
     SCHEMA,
     TABLES,
     as_query,
-    hold_lock,
     is_lost,
     lock_key,
-    own_errors,
-    shown_url,
+    map_errors,
+    mask_url,
+    take_lock,
     take_tenant,
 )
-from openclaw_memory_postgres.rows import read, stored, term_id
-from openclaw_memory_postgres.writing import HERE, OF_A_GENERATION, Generation, locked
+from openclaw_memory_postgres.rows import encode, hash_term, read
+from openclaw_memory_postgres.writing import HERE, OF_A_GENERATION, Generation, lock_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,7 @@ class PostgresStore:
             tenant: The id of the agent, any text: rows of others are never seen.
             schema: The schema of the tables, which are made where they are missing.
             pool: The connections to use. Default: those that all stores of this process and `url` share.
-            keeps_files: Keep the notes as rows too; see `shared_files`.
+            keeps_files: Keep the notes as rows too; see `open_shared_files`.
 
         Raises:
             ConfigError: The tenant is empty, or the schema is no plain name.
@@ -112,7 +112,7 @@ class PostgresStore:
         if not _NAME.fullmatch(schema):
             raise ConfigError(f"the schema {schema!r} must be letters, digits and _, beginning with a letter")
         self.url, self.tenant, self.schema = url, tenant, schema
-        self._key = rows_of.tenant_id(tenant)
+        self._key = rows_of.hash_tenant(tenant)
         self._pool = pool
         self._notes = {"notes": "rows"} if keeps_files else {}
         self._generation: int | None = None  # None: the one that answers
@@ -121,8 +121,8 @@ class PostgresStore:
         self._files: tuple[Any, Mapping[str, FileRecord]] | None = None  # all of them, and after which change
         self._pruned_at: Any = None  # the changes after which vectors were pruned
 
-    def shared_files(self, root: Path) -> PostgresFiles | None:
-        """Return the notes of the tenant, of which the folder `root` is a copy; None where these are files alone."""
+    def open_shared_files(self, root: Path) -> PostgresFiles | None:
+        """Return the tenant's notes, copied to the folder `root`; None if notes are files alone."""
         from openclaw_memory_postgres.notes import PostgresFiles
 
         return PostgresFiles(self.url, self.schema, self._key, root, self._try) if self._notes else None
@@ -130,33 +130,33 @@ class PostgresStore:
     # --- connections ---------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection that sees this tenant alone; that of the snapshot in one."""
         if self._held is not None:
             yield self._held
             return
-        with self._connections().connection(CONNECT_SECONDS) as connection:
+        with self._get_pool().connection(CONNECT_SECONDS) as connection:
             take_tenant(connection, str(self._key))
             yield connection
 
-    def _connections(self) -> ConnectionPool[Any]:
-        return self._pool or POOLS.of(self.url, self.schema)
+    def _get_pool(self) -> ConnectionPool[Any]:
+        return self._pool or POOLS.get_pool(self.url, self.schema)
 
     def _try(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
-        """Return what `work` returns on a connection, which is another one where the first is lost.
+        """Call `work` with a connection, and with another one if the first is lost.
 
         Raises:
             StoreError: The server cannot be reached, or refuses.
         """
 
-        def once() -> _Result:
-            with own_errors(self.url), self._connection() as connection:
+        def run_once() -> _Result:
+            with map_errors(self.url), self._open_connection() as connection:
                 return work(connection)
 
-        return self._again(once)
+        return self._retry(run_once)
 
-    def _again(self, work: Callable[[], _Result]) -> _Result:
-        """Return what `work` returns, which is called again where a connection was lost."""
+    def _retry(self, work: Callable[[], _Result]) -> _Result:
+        """Call `work`, and again if a connection was lost."""
         left = 1 if self._held is not None else ATTEMPTS
         while True:
             left -= 1
@@ -166,33 +166,33 @@ class PostgresStore:
                 if left < 1 or not is_lost(error):
                     raise
                 # They are not asked before each use, which is a round trip; those that are lost go as soon as one is.
-                self._connections().check()
+                self._get_pool().check()
 
     def _run(self, connection: psycopg.Connection[Any], statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement on a connection, as `_ask`."""
-        return connection.execute(self._sql(statement), self._values(values), binary=True)
+        return connection.execute(self._make_query(statement), self._bind(values), binary=True)
 
     def _ask(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of one statement, in which `{s}` is the schema and `{here}` the generation in use."""
+        """Run one statement and return its rows; `{s}` is the schema, `{here}` the generation in use."""
 
-        def work(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+        def run(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
             return self._run(connection, statement, **values).fetchall()
 
-        return self._try(work)
+        return self._try(run)
 
     def _write(self, work: Callable[[Generation], _Result]) -> _Result:
-        """Return what `work` returns, in one transaction that alone writes the generation in use."""
+        """Call `work` in one transaction that locks the generation in use."""
 
-        def written(connection: psycopg.Connection[Any]) -> _Result:
+        def write_generation(connection: psycopg.Connection[Any]) -> _Result:
             with connection.transaction():
-                generation = locked(connection, self.schema, self._key, self._generation)
+                generation = lock_row(connection, self.schema, self._key, self._generation)
                 result = work(generation)
                 generation.save()
                 return result
 
-        return self._try(written)
+        return self._try(write_generation)
 
-    def _sql(self, statement: str) -> Any:
+    def _make_query(self, statement: str) -> Any:
         generation = "%(generation)s" if self._generation is not None else _LIVE.replace("{s}", self.schema)
         here = HERE.replace("%(generation)s", generation)
         return as_query(
@@ -202,7 +202,7 @@ class PostgresStore:
             .replace("{v}", "OPERATOR(public.<#>)")
         )
 
-    def _values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {"tenant": self._key, "generation": self._generation, **values}
 
     # --- meta and builds -----------------------------------------------------------------------------------------
@@ -211,39 +211,39 @@ class PostgresStore:
         if self._held is not None:
             return self._held_meta
         rows = self._ask(_META)
-        return rows_of.meta_of(rows[0][0]) if rows else None
+        return rows_of.decode_meta(rows[0][0]) if rows else None
 
     def get_meta(self, name: str) -> str | None:
-        rows = self._ask("SELECT value FROM {s}.texts WHERE tenant = %(tenant)s AND name = %(name)s", name=stored(name))
+        rows = self._ask("SELECT value FROM {s}.texts WHERE tenant = %(tenant)s AND name = %(name)s", name=encode(name))
         return read(rows[0][0]) if rows else None
 
     def set_meta(self, name: str, text: str) -> None:
         self._ask(
             """INSERT INTO {s}.texts VALUES (%(tenant)s, %(name)s, %(text)s)
             ON CONFLICT (tenant, name) DO UPDATE SET value = excluded.value RETURNING name""",
-            name=stored(name),
-            text=stored(text),
+            name=encode(name),
+            text=encode(text),
         )
 
     def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
         """Begin the next index: in place where this one answers nothing yet, else as a generation of its own."""
 
         def begin(generation: Generation) -> int | None:
-            dims = self._dims(generation.connection, stored(meta.identity))
+            dims = self._read_dims(generation.connection, encode(meta.identity))
             if dims is not None and meta.dims not in {None, dims}:
                 raise EmbedderError(f"{meta.identity!r} has vectors of {dims} dimensions, meta says {meta.dims}")
-            begun = replace(meta, dims=dims or meta.dims, building=os.urandom(8).hex())
+            next_meta = replace(meta, dims=dims or meta.dims, building=os.urandom(8).hex())
             there = generation.meta
             if there is not None and there.complete:
-                return self._begin_next(generation, begun, keep_rows=keep_rows)
+                return self._begin_next(generation, next_meta, keep_rows=keep_rows)
             generation.number = max(0, generation.number)
             if there is None or not keep_rows:
                 generation.clear()
-                generation.meta = begun
+                generation.meta = next_meta
             return None
 
         number = self._write(begin)
-        return _Build(self if number is None else self._at(number), self)
+        return _Build(self if number is None else self._open_view(number), self)
 
     def _begin_next(self, here: Generation, meta: IndexMeta, *, keep_rows: bool) -> int:
         """Make a generation that answers nothing yet, in the place of any that a build has left; return its number."""
@@ -257,10 +257,10 @@ class PostgresStore:
         coming.save()
         return coming.number
 
-    def _at(self, generation: int | None, held: psycopg.Connection[Any] | None = None) -> PostgresStore:
-        other = PostgresStore(self.url, tenant=self.tenant, schema=self.schema, pool=self._pool)
-        other._generation, other._held = generation, held
-        return other
+    def _open_view(self, generation: int | None, connection: psycopg.Connection[Any] | None = None) -> PostgresStore:
+        view = PostgresStore(self.url, tenant=self.tenant, schema=self.schema, pool=self._pool)
+        view._generation, view._held = generation, connection
+        return view
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresStore]:
@@ -268,19 +268,19 @@ class PostgresStore:
         if self._held is not None:
             yield self
             return
-        with own_errors(self.url), ExitStack() as held:
-            yield self._again(lambda: self._frozen(held))
+        with map_errors(self.url), ExitStack() as stack:
+            yield self._retry(lambda: self._freeze(stack))
 
-    def _frozen(self, held: ExitStack) -> PostgresStore:
-        """Return a view in a transaction that ends with `held`."""
-        with own_errors(self.url), ExitStack() as own:
-            connection = own.enter_context(self._connection())
-            frozen = self._at(self._generation, connection)
+    def _freeze(self, stack: ExitStack) -> PostgresStore:
+        """Return a view in a transaction that ends with the stack."""
+        with map_errors(self.url), ExitStack() as own:
+            connection = own.enter_context(self._open_connection())
+            frozen = self._open_view(self._generation, connection)
             with connection.pipeline():
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 row = frozen._run(connection, _META).fetchone()
-            frozen._held_meta = rows_of.meta_of(row[0]) if row else None
-            held.enter_context(own.pop_all())
+            frozen._held_meta = rows_of.decode_meta(row[0]) if row else None
+            stack.enter_context(own.pop_all())
             return frozen
 
     # --- writing -------------------------------------------------------------------------------------------------
@@ -288,62 +288,62 @@ class PostgresStore:
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        def work(generation: Generation) -> None:
+        def write(generation: Generation) -> None:
             generation.check(made_for)
             with_rows = [(record, rows) for record, rows in files if rows is not None]
-            generation.drop("path = ANY(%(paths)s)", paths=[stored(record.path) for record, _ in with_rows])
+            generation.drop("path = ANY(%(paths)s)", paths=[encode(record.path) for record, _ in with_rows])
             generation.put_records([record for record, _ in with_rows])
             generation.put_rows([(record, rows, 0) for record, rows in with_rows])
             for record, rows in files:
                 if rows is None:
                     generation.update_record(record)
 
-        self._write(work)
+        self._write(write)
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
-        def work(generation: Generation) -> None:
+        def write(generation: Generation) -> None:
             generation.check(made_for)
-            path = stored(record.path)
+            path = encode(record.path)
             if not generation.has(path):
                 raise StoreError(f"{record.path} is not indexed, and cannot be extended: sync again")
             of_file = "path = %(path)s AND identity = ''"
             generation.drop(f"{of_file} AND start_line >= %(line)s", path=path, line=from_line)
-            kept = generation.run(
+            count = generation.run(
                 f"SELECT count(*) FROM {{s}}.chunks WHERE {{here}} AND {of_file}", path=path
             ).fetchone()
             generation.put_records([record])
-            generation.put_rows([(record, chunks, kept[0] if kept else 0)])
+            generation.put_rows([(record, chunks, count[0] if count else 0)])
 
-        self._write(work)
+        self._write(write)
 
     def remove_files(self, paths: Iterable[str]) -> int:
-        names = [stored(path) for path in paths]
+        names = [encode(path) for path in paths]
 
-        def work(generation: Generation) -> int:
+        def write(generation: Generation) -> int:
             generation.drop("path = ANY(%(paths)s)", paths=names)
             return generation.run("DELETE FROM {s}.files WHERE {here} AND path = ANY(%(paths)s)", paths=names).rowcount
 
-        return self._write(work)
+        return self._write(write)
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
     def find_keys(
         self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
     ) -> set[str]:
-        wanted = {stored(key): key for key in keys}
+        names = {encode(key): key for key in keys}
 
-        if not wanted:
+        if not names:
             return set()
         coded = " AND token_codes IS NOT NULL" if with_token_codes else ""
         rows = self._ask(
             f"SELECT key FROM {{s}}.vectors WHERE tenant = %(tenant)s AND identity = {_MODEL} AND key = ANY(%(keys)s)"
             + coded,
-            model=None if identity is None else stored(identity),
-            keys=rows_of.Packed(list(wanted)),
+            model=None if identity is None else encode(identity),
+            keys=rows_of.Packed(list(names)),
         )
-        return {wanted[key] for (key,) in rows}
+        return {names[key] for (key,) in rows}
 
     def add_vectors(
         self,
@@ -359,14 +359,14 @@ class PostgresStore:
             return
         matrix = np.asarray(vectors, np.float32)
 
-        def work(generation: Generation) -> None:
-            model = stored(identity) if identity is not None else generation.model
+        def write(generation: Generation) -> None:
+            model = encode(identity) if identity is not None else generation.model
             if model is None:
                 raise StoreError("the index has no meta yet; call begin_build(meta) first, or name the identity")
             # One writer at a time for a model: the first vectors set its dimensions.
             generation.run("SELECT pg_advisory_xact_lock(%(lock)s)", lock=lock_key(str(self._key), model))
             meta = generation.meta if generation.model == model else None
-            dims = self._dims(generation.connection, model) or (meta.dims if meta else None)
+            dims = self._read_dims(generation.connection, model) or (meta.dims if meta else None)
             dims = dims or (matrix.shape[-1] if matrix.ndim else 0)
             if not dims or matrix.shape != (len(keys), dims) or not np.isfinite(matrix).all():
                 raise EmbedderError(
@@ -377,14 +377,14 @@ class PostgresStore:
             if meta is not None:
                 generation.meta = replace(meta, dims=dims)
 
-        self._write(work)
+        self._write(write)
 
-    def _dims(self, connection: psycopg.Connection[Any], model: str) -> int | None:
+    def _read_dims(self, connection: psycopg.Connection[Any], model: str) -> int | None:
         """Return how long the stored vectors of a model are; None where there is none."""
         statement = (
             "SELECT public.vector_dims(vector) FROM {s}.vectors WHERE tenant = %(tenant)s AND identity = %(model)s"
         )
-        row = connection.execute(self._sql(f"{statement} LIMIT 1"), self._values({"model": model})).fetchone()
+        row = connection.execute(self._make_query(f"{statement} LIMIT 1"), self._bind({"model": model})).fetchone()
         return row[0] if row else None
 
     def prune(self, *, keep_unused: bool = False) -> int:
@@ -392,15 +392,15 @@ class PostgresStore:
         if keep_unused:
             return 0
 
-        def work(connection: psycopg.Connection[Any]) -> int:
+        def run(connection: psycopg.Connection[Any]) -> int:
             with connection.transaction():
-                return locked(connection, self.schema, self._key, self._generation).prune()
+                return lock_row(connection, self.schema, self._key, self._generation).prune()
 
         changes = "SELECT generation, change FROM {s}.generations WHERE tenant = %(tenant)s ORDER BY generation"
         state = self._ask(changes)
         if state and state == self._pruned_at:
             return 0
-        removed, self._pruned_at = self._try(work), state
+        removed, self._pruned_at = self._try(run), state
         return removed
 
     # --- searching -----------------------------------------------------------------------------------------------
@@ -410,18 +410,18 @@ class PostgresStore:
         with self.snapshot() as frozen:
             meta = frozen.read_meta()
             if searching.is_usual(request, meta.dims if meta else None):
-                found = frozen._try(lambda connection: searching.find_usual(partial(frozen._run, connection), request))
-                if found is not None:
-                    return found
+                hits = frozen._try(lambda connection: searching.find_usual(partial(frozen._run, connection), request))
+                if hits is not None:
+                    return hits
             return gather_hits(
                 frozen,
                 request,
-                frequencies=frozen._frequencies(request.counted),
+                frequencies=frozen._count_terms(request.counted),
                 chunk_count=next(iter(frozen._ask("SELECT chunks FROM {s}.generations WHERE {here}")), (0,))[0],
-                sources=frozen._sources(),
+                sources=frozen._list_sources(),
             )
 
-    def _sources(self) -> list[Source]:
+    def _list_sources(self) -> list[Source]:
         rows = self._ask(
             "SELECT source FROM unnest(%(known)s::text[]) AS source WHERE EXISTS "
             "(SELECT 1 FROM {s}.files WHERE {here} AND files.source = source.source)",
@@ -429,8 +429,8 @@ class PostgresStore:
         )
         return [source for (source,) in rows]
 
-    def _frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in terms}
+    def _count_terms(self, terms: Sequence[str]) -> dict[str, int]:
+        keys = {term: hash_term(next(iter(usable_terms([term])), "")) for term in terms}
         rows = self._ask(
             """SELECT term, sum(cardinality(chunks)) FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
             GROUP BY term""",
@@ -448,29 +448,29 @@ class PostgresStore:
         source: Source | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
-        asked = usable_terms(terms)
-        if not asked or k < 1:
+        """Return the k best chunks by BM25 over segmented terms; only the first 64 terms count."""
+        searched = usable_terms(terms)
+        if not searched or k < 1:
             return []
-        ids = self._passing(where, source)
-        needed = len(asked) if match == "all" else 1
+        ids = self._filter_ids(where, source)
+        needed = len(searched) if match == "all" else 1
 
-        def ranked(*, telling: bool) -> list[Hit]:
+        def rank(*, telling: bool) -> list[Hit]:
             rows = self._ask(
                 searching.RANKED,
-                terms=[term_id(term) for term in asked],
+                terms=[hash_term(term) for term in searched],
                 k=k,
                 ids=ids,
                 source=source,
                 needed=needed,
-                **searching.rules(telling=telling),
+                **searching.make_parameters(telling=telling),
             )
             return [Hit(chunk_id, float(score)) for chunk_id, score in rows]
 
         if match == "all":
-            return ranked(telling=False)
-        hits = ranked(telling=True)  # without terms that rank nothing; they are asked for where others find too few
-        return hits if len(hits) >= k else ranked(telling=False)
+            return rank(telling=False)
+        hits = rank(telling=True)  # without terms that rank nothing; they are asked for where others find too few
+        return hits if len(hits) >= k else rank(telling=False)
 
     def search_vector(
         self,
@@ -485,12 +485,12 @@ class PostgresStore:
         import numpy as np
 
         query = np.asarray(vector, np.float32)
-        known = self._ask(
+        rows_known = self._ask(
             f"""SELECT {_MODEL}, (SELECT public.vector_dims(vector) FROM {{s}}.vectors
                 WHERE tenant = %(tenant)s AND identity = {_MODEL} LIMIT 1)""",
-            model=None if identity is None else stored(identity),
+            model=None if identity is None else encode(identity),
         )
-        model, dims = known[0]
+        model, dims = rows_known[0]
         if dims is None:
             return []
         if query.shape != (dims,) or not np.isfinite(query).all():
@@ -502,14 +502,14 @@ class PostgresStore:
             vector=query,
             k=k,
             model=model,
-            identity=stored(identity or ""),
+            identity=encode(identity or ""),
             zeros=identity is not None,
             source=source,
-            ids=self._passing(where, source, identity),
+            ids=self._filter_ids(where, source, identity),
         )
-        return searching.near_hits(rows)
+        return searching.read_hits(rows)
 
-    def _passing(self, where: Where | None, source: Source | None, identity: str | None = None) -> list[int] | None:
+    def _filter_ids(self, where: Where | None, source: Source | None, identity: str | None = None) -> list[int] | None:
         """Return the ids of the rows that pass a filter, or None without one."""
         if not where:
             return None
@@ -521,7 +521,7 @@ class PostgresStore:
             statement += f" AND path IN (SELECT path FROM {{s}}.files WHERE {{here}} AND ({_IN_RANGES}))"
         texts = {
             f"{column}_{kind}": [
-                stored(text) for name, text, is_prefix in ranges if (name, is_prefix) == (column, kind == "prefixes")
+                encode(text) for name, text, is_prefix in ranges if (name, is_prefix) == (column, kind == "prefixes")
             ]
             for column in _COLUMNS
             for kind in ("texts", "prefixes")
@@ -529,10 +529,10 @@ class PostgresStore:
         statement += " ORDER BY id"
         chunks = self._ask(statement, identity="", source=source, **texts)
         if identity is None:
-            return [one for one, path, metadata in chunks if test(read(path), json.loads(metadata))]
+            return [chunk_id for chunk_id, path, metadata in chunks if test(read(path), json.loads(metadata))]
         first = {path: metadata for _, path, metadata in reversed(chunks)}
-        rows = self._ask(statement, identity=stored(identity), source=source, **texts)
-        return [one for one, path, _ in rows if path not in first or test(read(path), json.loads(first[path]))]
+        rows = self._ask(statement, identity=encode(identity), source=source, **texts)
+        return [at for at, path, _ in rows if path not in first or test(read(path), json.loads(first[path]))]
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -552,10 +552,11 @@ class PostgresStore:
 
     def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
-        return searching.chunks_of(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
+        return searching.read_chunks(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
 
     def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        return searching.chunks_of(self._ask(searching.OF_FILES, paths=[stored(path)], identity=stored(identity or "")))
+        rows = self._ask(searching.OF_FILES, paths=[encode(path)], identity=encode(identity or ""))
+        return searching.read_chunks(rows)
 
     def get_files(
         self,
@@ -566,27 +567,27 @@ class PostgresStore:
         id_prefix: str | None = None,
     ) -> Mapping[str, FileRecord]:
         if paths is None and ids is None and part_of is None and id_prefix is None:
-            return self._all_files()
+            return self._read_files()
         rows = self._ask(
             f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}} "
             "AND (%(paths)s::text[] IS NULL OR path = ANY(%(paths)s)) "
             "AND (%(ids)s::text[] IS NULL OR doc_id = ANY(%(ids)s)) "
             "AND (%(part_of)s::text IS NULL OR part_of = %(part_of)s) "
             "AND (%(id_prefix)s::text IS NULL OR starts_with(doc_id, %(id_prefix)s))",
-            paths=None if paths is None else [stored(path) for path in paths],
-            ids=None if ids is None else [stored(one) for one in ids],
-            part_of=None if part_of is None else stored(part_of),
-            id_prefix=None if id_prefix is None else stored(id_prefix),
+            paths=None if paths is None else [encode(path) for path in paths],
+            ids=None if ids is None else [encode(doc_id) for doc_id in ids],
+            part_of=None if part_of is None else encode(part_of),
+            id_prefix=None if id_prefix is None else encode(id_prefix),
         )
-        return rows_of.file_records(rows)
+        return rows_of.read_file_records(rows)
 
-    def _all_files(self) -> Mapping[str, FileRecord]:
+    def _read_files(self) -> Mapping[str, FileRecord]:
         """Return all files: the same object as long as nothing was written."""
         state = self._ask("SELECT generation, change FROM {s}.generations WHERE {here}")
         if self._files is None or self._files[0] != state:
             # After `state`: what is written in between is read again.
             rows = self._ask(f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}}")
-            self._files = (state, MappingProxyType(rows_of.file_records(rows)))
+            self._files = (state, MappingProxyType(rows_of.read_file_records(rows)))
         return self._files[1]
 
     def count_identities(self) -> Mapping[str, tuple[int, int]]:
@@ -607,15 +608,15 @@ class PostgresStore:
             yield False  # by another store too: a thread does not wait for itself
             return
         who = f"another holder has the lock {name!r} of {self.tenant!r}"
-        with ExitStack() as held:
-            with own_errors(self.url):
-                pool = POOLS.of(self.url, self.schema, held=True)
-                connection = held.enter_context(pool.connection(CONNECT_SECONDS))
-                held.enter_context(hold_lock(connection, key, who, wait, notify))
+        with ExitStack() as stack:
+            with map_errors(self.url):
+                pool = POOLS.get_pool(self.url, self.schema, is_held=True)
+                connection = stack.enter_context(pool.connection(CONNECT_SECONDS))
+                stack.enter_context(take_lock(connection, key, who, wait, notify))
             yield True
 
     def verify(self) -> tuple[str, ...]:
-        """Check that what the index counts and names is there."""
+        """Check that the rows match the counts and names of the index."""
         rows = self._ask(
             """SELECT
                 (SELECT chunks FROM {s}.generations WHERE {here}),
@@ -638,14 +639,14 @@ class PostgresStore:
         return tuple(wrong)
 
     def recover(self, reason: str) -> str:
-        def work(generation: Generation) -> None:
+        def write(generation: Generation) -> None:
             last = generation.run("SELECT max(last_id) FROM {s}.generations WHERE tenant = %(tenant)s").fetchone()
             for table in TABLES:
                 generation.run(f"DELETE FROM {{s}}.{table} WHERE tenant = %(tenant)s")
             generation.number, generation.last_id = 0, (last and last[0]) or 0
             generation.meta, generation.chunks, generation.terms = None, 0, 0
 
-        self._write(work)
+        self._write(write)
         return f"the index was damaged ({reason}) and was emptied"
 
     def describe(self, *, counts: bool = True) -> StoreInfo:
@@ -657,11 +658,11 @@ class PostgresStore:
                 array(SELECT ((classid::bigint << 32) | objid::bigint) FROM pg_locks
                     WHERE locktype = 'advisory' AND objsubid = 1 AND granted)"""
         )
-        exists, version, vector_version, held = rows[0]
-        taken = {int(key) & (1 << 64) - 1 for key in held}
+        exists, version, vector_version, size = rows[0]
+        taken = {int(key) & (1 << 64) - 1 for key in size}
         info = StoreInfo(
             "postgres",
-            location=shown_url(self.url, self.tenant),
+            location=mask_url(self.url, self.tenant),
             exists=exists,
             locked=frozenset(n for n in LOCKS if lock_key(str(self._key), n) & (1 << 64) - 1 in taken),
             vector_path="pgvector, exact",
@@ -707,26 +708,26 @@ class _Build:
     def publish(self) -> None:
         """Let it answer from now on, in one transaction; the rows of the other generation go."""
 
-        def work(built: Generation) -> None:
+        def write(built: Generation) -> None:
             if built.meta is None or built.meta.building != self._name or self._name is None:
                 return  # another build has begun since
-            old = locked(built.connection, built.schema, built.tenant)
+            old = lock_row(built.connection, built.schema, built.tenant)
             built.meta, built.last_id = replace(built.meta, building=None), max(built.last_id, old.last_id)
             if old.number != built.number:
                 for table in ("generations", *OF_A_GENERATION):
                     old.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
                 built.live = True
 
-        self.store._write(work)
+        self.store._write(write)
 
     def abort(self) -> None:
         """Forget it, unless it is a first index: that stays as it is, and the next build goes on from there."""
 
-        def work(built: Generation) -> None:
+        def write(built: Generation) -> None:
             if not built.live and built.number >= 0:
                 for table in ("generations", *OF_A_GENERATION):
                     built.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
                 built.number = -1
-                locked(built.connection, built.schema, built.tenant).save()  # its vectors are out of use
+                lock_row(built.connection, built.schema, built.tenant).save()  # its vectors are out of use
 
-        self.store._write(work)
+        self.store._write(write)

@@ -13,7 +13,7 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, Matrix
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres.connections import as_query
-from openclaw_memory_postgres.rows import stored
+from openclaw_memory_postgres.rows import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -29,7 +29,7 @@ _KEPT = frozenset({"path", "doc_id", "part_of", "left_out"})
 
 @dataclass(slots=True)
 class Generation:
-    """The row of a generation, locked until its transaction ends; `save` writes what has changed of it.
+    """The row of a generation, locked until its transaction ends; `save` writes its changes.
 
     `number` is -1 where nothing was built yet, and only vectors are written.
     """
@@ -48,12 +48,12 @@ class Generation:
     @property
     def model(self) -> str | None:
         """The identity of the vectors of chunks, as it is stored; None before the first build."""
-        return stored(self.meta.identity) if self.meta else None
+        return encode(self.meta.identity) if self.meta else None
 
     def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
-        """Run a statement, in which `{s}` is the schema and `{here}` this generation."""
-        given = {"tenant": self.tenant, "generation": self.number, "model": self.model, **values}
-        return self.connection.execute(as_query(statement.replace("{here}", HERE).replace("{s}", self.schema)), given)
+        """Run a statement; `{s}` is the schema, `{here}` this generation."""
+        bound = {"tenant": self.tenant, "generation": self.number, "model": self.model, **values}
+        return self.connection.execute(as_query(statement.replace("{here}", HERE).replace("{s}", self.schema)), bound)
 
     def check(self, made_for: IndexMeta | None) -> None:
         """Check that rows made for an index may be written to this one.
@@ -81,7 +81,7 @@ class Generation:
                 terms = excluded.terms, change = excluded.change
             """,
             live=self.live,
-            meta=rows_of.meta_text(self.meta) if self.meta else None,
+            meta=rows_of.encode_meta(self.meta) if self.meta else None,
             last_id=self.last_id,
             chunks=self.chunks,
             terms=self.terms,
@@ -92,7 +92,7 @@ class Generation:
 
     def drop(self, which: str, **values: Any) -> None:
         """Remove rows and their postings; their vectors stay."""
-        gone = self.run(
+        dropped = self.run(
             f"""WITH gone AS (
                 DELETE FROM {{s}}.chunks WHERE {{here}} AND {which}
                 RETURNING id, block, source, identity, length, terms
@@ -116,9 +116,9 @@ class Generation:
             ) SELECT count(*), coalesce(sum(length), 0) FROM gone WHERE identity = ''""",
             **values,
         ).fetchone()
-        if gone:
-            self.chunks -= gone[0]
-            self.terms -= gone[1]
+        if dropped:
+            self.chunks -= dropped[0]
+            self.terms -= dropped[1]
 
     def clear(self) -> None:
         """Remove all files and rows; vectors are kept."""
@@ -138,7 +138,7 @@ class Generation:
             )
 
     def has(self, path: str) -> bool:
-        """Whether a file is indexed."""
+        """Return True if a file is indexed."""
         return self.run("SELECT 1 FROM {s}.files WHERE {here} AND path = %(path)s", path=path).fetchone() is not None
 
     def put_records(self, records: Sequence[FileRecord]) -> None:
@@ -148,42 +148,42 @@ class Generation:
             "files",
             rows_of.FILES,
             rows_of.FILE_TYPES,
-            [rows_of.file_row(record) for record in records],
+            [rows_of.make_file_row(record) for record in records],
             then=f"ON CONFLICT (tenant, generation, path) DO UPDATE SET {new}",
         )
 
     def update_record(self, record: FileRecord) -> None:
-        """Update the record of a file that is indexed; what document it holds stays."""
+        """Update the record of an indexed file; its document stays."""
         new = ", ".join(f"{name} = %({name})s" for name in rows_of.FILES if name not in _KEPT)
-        values = dict(zip(rows_of.FILES, rows_of.file_row(record), strict=True))
+        values = dict(zip(rows_of.FILES, rows_of.make_file_row(record), strict=True))
         self.run(f"UPDATE {{s}}.files SET {new} WHERE {{here}} AND path = %(path)s", **values)
 
     def put_rows(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow], int]]) -> None:
-        """Add the rows of files, whose first ordinals are given, with new ids.
+        """Add the rows of files with new ids, each from its first ordinal on.
 
         Raises:
             StoreError: The vector of a chunk is not stored.
         """
-        wanted = {stored(row.vector_key) for _, rows, _ in files for row in rows if row.vector_key and not row.identity}
-        known = self.run(
+        needed = {encode(row.vector_key) for _, rows, _ in files for row in rows if row.vector_key and not row.identity}
+        existing = self.run(
             "SELECT key FROM {s}.vectors WHERE tenant = %(tenant)s AND identity = %(model)s AND key = ANY(%(keys)s)",
-            keys=rows_of.Packed(list(wanted)),
+            keys=rows_of.Packed(list(needed)),
         )
-        if missing := sorted(wanted - {key for (key,) in known}):
+        if missing := sorted(needed - {key for (key,) in existing}):
             raise StoreError(f"no vector is stored under {missing[0]!r}; call add_vectors before the rows")
         block = self.last_id + 1
-        made: list[tuple[tuple[Any, ...], Mapping[int, float]]] = []
+        columns: list[tuple[tuple[Any, ...], Mapping[int, float]]] = []
         for record, rows, first in files:
-            made += rows_of.chunk_rows(record, rows, self.last_id + 1, first, block)
+            columns += rows_of.chunk_rows(record, rows, self.last_id + 1, first, block)
             self.last_id += len(rows)
-        own = [(row, weights) for row, weights in made if not row[rows_of.IDENTITY]]
+        own = [(row, weights) for row, weights in columns if not row[rows_of.IDENTITY]]
         self.chunks += len(own)
         self.terms += sum(row[rows_of.LENGTH] for row, _ in own)
-        self._put_chunks(made)
+        self._put_chunks(columns)
         self._put_postings(block, own)
 
     def _put_chunks(self, rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> None:
-        """Add chunks with the keys of their terms: sent as one long column, of which the server cuts what each has."""
+        """Add chunks with the keys of their terms, sent as one long column that the server cuts."""
         import numpy as np
 
         has = [len(weights) if not row[rows_of.IDENTITY] else 0 for row, weights in rows]
@@ -194,14 +194,14 @@ class Generation:
             (*rows_of.CHUNKS, *_POSITIONS),
             (*rows_of.CHUNK_TYPES, "int8", "int8"),
             [(*row, last - count + 1, last) for (row, _), count, last in zip(rows, has, lasts, strict=True)],
-            made={"terms": "(%(terms)s)[first:last]"},
+            computed={"terms": "(%(terms)s)[first:last]"},
             terms=rows_of.Packed(np.fromiter(terms, np.int64, sum(has))),
         )
 
     def _put_postings(self, block: int, rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> None:
-        """Add the postings of a block: sent as four long columns, of which the server cuts what each term has."""
+        """Add the postings of a block, sent as four long columns that the server cuts."""
         for source in sorted({row[rows_of.SOURCE] for row, _ in rows}):
-            postings = _postings([one for one in rows if one[0][rows_of.SOURCE] == source])
+            postings = _list_postings([row for row in rows if row[0][rows_of.SOURCE] == source])
             if postings is None:
                 continue
             self.run(
@@ -222,25 +222,25 @@ class Generation:
         rows: Sequence[tuple[Any, ...]],
         *,
         then: str = "",
-        made: Mapping[str, str] = MappingProxyType({}),
+        computed: Mapping[str, str] = MappingProxyType({}),
         **values: Any,
     ) -> None:
         """Add rows in one statement: COPY is refused under row-level security.
 
-        Columns that the server makes are in `made`, with its expressions.
+        Columns that the server computes are in `computed`, with their expressions.
         """
         if not rows:
             return
         arrays = {
-            f"column{at}": rows_of.Packed(column) if kind == "text" else rows_of.array(column)
+            f"column{at}": rows_of.Packed(column) if kind == "text" else rows_of.format_array(column)
             for at, (column, kind) in enumerate(zip(zip(*rows, strict=True), types, strict=True))
         }
-        given = ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(arrays, types, strict=True))
+        arguments = ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(arrays, types, strict=True))
         own = [name for name in columns if name not in _POSITIONS]
         self.run(
-            f"INSERT INTO {{s}}.{table} (tenant, generation, {', '.join([*own, *made])}) "
-            f"SELECT %(tenant)s, %(generation)s, {', '.join([*own, *made.values()])} "
-            f"FROM unnest({given}) AS new ({', '.join(columns)}) {then}",
+            f"INSERT INTO {{s}}.{table} (tenant, generation, {', '.join([*own, *computed])}) "
+            f"SELECT %(tenant)s, %(generation)s, {', '.join([*own, *computed.values()])} "
+            f"FROM unnest({arguments}) AS new ({', '.join(columns)}) {then}",
             **arrays,
             **values,
         )
@@ -260,7 +260,7 @@ class Generation:
         with self.connection.cursor().copy("COPY new_vectors FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(["text", "vector", "bool", "bytea"])
             for key, row, is_zero, own in zip(keys, matrix, are_zero, codes, strict=True):
-                copy.write_row((stored(key), row, is_zero, own))
+                copy.write_row((encode(key), row, is_zero, own))
         self.run(
             """INSERT INTO {s}.vectors AS old (tenant, identity, key, vector, is_zero, token_codes)
             SELECT DISTINCT ON (key) %(tenant)s, %(model)s, key, vector, is_zero, codes FROM new_vectors ORDER BY key
@@ -281,8 +281,8 @@ class Generation:
         ).rowcount
 
 
-def _postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> dict[str, Any] | None:
-    """Return what the chunks of a source have, a term after the other; None where they have no terms.
+def _list_postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> dict[str, Any] | None:
+    """Return the postings of a source, term by term; None without terms.
 
     Those of a term are from its `firsts` to its `lasts` in `chunks`, `weights` and `lengths`, from 1 on. The terms are
     in the order of their index, in which the server writes them with half of the work.
@@ -307,19 +307,19 @@ def _postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> di
     }
 
 
-def locked(connection: psycopg.Connection[Any], schema: str, tenant: UUID, generation: int | None = None) -> Generation:
+def lock_row(connection: psycopg.Connection[Any], schema: str, tenant: UUID, number: int | None = None) -> Generation:
     """Return a generation of a tenant, by default the one that answers, and keep other writers from it until the end.
 
     Where nothing was built yet, it has the number -1.
     """
-    found = Generation(connection, schema, tenant)
-    row = found.run(
+    generation = Generation(connection, schema, tenant)
+    row = generation.run(
         "SELECT generation, meta, last_id, chunks, terms, live FROM {s}.generations WHERE tenant = %(tenant)s AND "
-        + ("live" if generation is None else "generation = %(number)s")
+        + ("live" if number is None else "generation = %(number)s")
         + " FOR UPDATE",
-        number=generation,
+        number=number,
     ).fetchone()
     if row is not None:
-        found.number, found.meta = row[0], rows_of.meta_of(row[1])
-        found.last_id, found.chunks, found.terms, found.live = row[2:]
-    return found
+        generation.number, generation.meta = row[0], rows_of.decode_meta(row[1])
+        generation.last_id, generation.chunks, generation.terms, generation.live = row[2:]
+    return generation

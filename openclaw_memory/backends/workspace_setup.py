@@ -29,7 +29,7 @@ def guard_workspace(workspace: Workspace, store: Store | Callable[[], Store] | N
         store: The store of the index, or a function that makes it; None where another engine answers.
         config: The settings.
     """
-    share: Callable[[Path], SharedFiles | None] | None = getattr(store, "shared_files", None)
+    share: Callable[[Path], SharedFiles | None] | None = getattr(store, "open_shared_files", None)
     shared = None if share is None else share(workspace.root)
     files = replace(workspace.files, policies=Policies(config.policies), shared=shared)
     return replace(workspace, files=files)

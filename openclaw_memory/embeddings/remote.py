@@ -329,5 +329,5 @@ class _Connection:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.aclose()
+        await asyncio.gather(*tasks, self.client.aclose(), return_exceptions=True)
+        await self.loop.shutdown_default_executor()  # an SDK may have used a thread

@@ -52,7 +52,7 @@ def test_the_rows_of_another_index_are_not_shown(folder, tmp_path):
 def test_what_a_schema_says_is_not_run_by_any_connection(folder):
     with Memory.open(folder) as memory:
         memory.sync()
-    with closing(SqliteStore.open(index_file(folder))) as store, store._connections.lend() as db:
+    with closing(SqliteStore.open(index_file(folder))) as store, store._connections.open() as db:
         for setting, value in {"DEFENSIVE": 1, "TRUSTED_SCHEMA": 0, "ENABLE_TRIGGER": 0, "ENABLE_VIEW": 0}.items():
             assert db.config(getattr(apsw, f"SQLITE_DBCONFIG_{setting}"), -1) == value
 

@@ -241,7 +241,10 @@ class RetrieverContract:
         expected = [result.score for result in dated.search("boiler", options={"settings": rules})]
         assert [one.score for one in self.asked(self.of(dated, options={"settings": rules}), "boiler")] == expected
         assert [one.score for one in self.asked(self.of(dated), "boiler")] != expected
-        for wrong, said in (({"tokens": 100}, "the index is built with chunking"), ({"mmr": 7}, "mmr = 7 is outside")):
+        for wrong, said in (
+            ({"tokens": 100}, "tokens cannot differ for one search"),
+            ({"mmr": 7}, "mmr = 7 is outside"),
+        ):
             with pytest.raises((QueryError, self.wrong[1]), match=said):
                 self.asked(self.of(dated, options={"settings": wrong}), "boiler")
 

@@ -61,7 +61,7 @@ class TestContract(RetrieverContract):
     async def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household):
         for settings, said in (
             ({"options": {"settings": {"mmr": 7}}}, "mmr = 7 is outside"),
-            ({"options": {"settings": {"tokens": 100}}}, "the index is built with chunking"),
+            ({"options": {"settings": {"tokens": 100}}}, "tokens cannot differ for one search"),
             ({"filter": {"kind": "x"}}, "filter has no 'kind'"), ({"filter": {"since": "soon"}}, "since is 'soon'"),
             ({"filters": {}}, "did you mean 'filter'"), ({"min_score": 2}, "2"), ({"filter": {"source": "web"}}, "web"),
             *[({"k": k}, f"k must be a whole number of at least 1, not {k!r}") for k in (0, True, "3", 2.0)],

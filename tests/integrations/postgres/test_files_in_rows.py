@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from openclaw_memory_postgres import connections
-from openclaw_memory_postgres.rows import tenant_id
+from openclaw_memory_postgres.rows import hash_tenant
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, ConflictError, StoreError
@@ -136,7 +136,7 @@ def test_another_tenant_sees_nothing(worker, tmp_path, database):
         try:
             connection.execute("SET ROLE notes_app")
             assert connection.execute("SELECT count(*) FROM openclaw_memory.notes").fetchone() == (0,)
-            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(tenant_id("bob"))))
+            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(hash_tenant("bob"))))
             assert connection.execute("SELECT count(*) FROM openclaw_memory.notes").fetchone() == (0,)
         finally:
             connection.execute("RESET ROLE")

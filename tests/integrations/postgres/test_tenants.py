@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openclaw_memory_postgres import connections
-from openclaw_memory_postgres.rows import tenant_id
+from openclaw_memory_postgres.rows import hash_tenant
 from openclaw_memory_postgres.store import TABLES, PostgresStore
 
 from openclaw_memory.errors import ConfigError, StoreError
@@ -87,13 +87,13 @@ def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(
             for table in TABLES:
                 count = connection.execute(f"SELECT count(*) FROM openclaw_memory.{table}").fetchone()[0]
                 assert count == 0, f"without a tenant, {table} shows {count} rows"
-            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(tenant_id("mine"))))
+            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(hash_tenant("mine"))))
             for table in TABLES[2:]:
                 seen = connection.execute(f"SELECT DISTINCT tenant FROM openclaw_memory.{table}").fetchall()
-                assert seen == [(tenant_id("mine"),)]
+                assert seen == [(hash_tenant("mine"),)]
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(
-                    "INSERT INTO openclaw_memory.texts VALUES (%s, 'name', 'text')", (tenant_id("other"),)
+                    "INSERT INTO openclaw_memory.texts VALUES (%s, 'name', 'text')", (hash_tenant("other"),)
                 )
         store = PostgresStore(address, tenant="third")
         fill(store)
