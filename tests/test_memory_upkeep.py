@@ -72,6 +72,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, m
 
 
 # --- one sync at a time
+@pytest.mark.fault(11)
 def test_a_second_sync_waits_or_is_told(notes):
     reached, go_on = Event(), Event()
 
@@ -118,6 +119,7 @@ def spoilt(index: Path, how: str) -> None:
     index.write_bytes(content)
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("how", ["no database", "cut", "garbage"])
 @pytest.mark.parametrize("by", ["search", "sync", "force"])
 @pytest.mark.sampled(2)
@@ -140,6 +142,7 @@ def test_a_damaged_index_is_deleted_and_built_again(notes, how, by):
         assert memory.status(deep=True).problems == ()
 
 
+@pytest.mark.fault(4)
 def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory, notes):
     for file in index_folder(notes).glob("index.sqlite*"):
         file.unlink()
@@ -157,6 +160,7 @@ def test_a_workspace_that_went_away_is_not_made_again(memory, notes):
     assert finds(memory, "boiler")
 
 
+@pytest.mark.fault(5)
 def test_a_lock_is_no_damage(notes, monkeypatch):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
     with Memory.open(notes, embedder=None, config=QUIET) as memory:

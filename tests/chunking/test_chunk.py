@@ -120,6 +120,7 @@ def test_a_blank_file_has_no_chunks(style, text):
     assert chunk(text, "memory/x.md", ChunkingConfig(style=style)) == []  # type: ignore[arg-type]
 
 
+@pytest.mark.fault(16)
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_only_a_line_feed_ends_a_line(style):
     text = "one\u2028still one\x0cstill one\rstill one\ntwo"

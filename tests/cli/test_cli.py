@@ -98,6 +98,7 @@ def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
 
 
 # --- init
+@pytest.mark.fault(44)
 def test_init_makes_a_private_workspace(run, tmp_path):
     folder = tmp_path / "new" / "place"
     assert run("init", "--workspace", folder).code == 0
@@ -171,6 +172,7 @@ def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
     assert str(folder) in outcome.err
 
 
+@pytest.mark.fault(5)
 def test_a_damaged_index_is_reported_and_built_again(run, notes):
     assert run("index", "--workspace", notes).code == 0
     index = index_file(notes)

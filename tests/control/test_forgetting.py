@@ -94,6 +94,7 @@ def fill(memory):
     say(memory, "talk", ("2026-11-20", "When does the ferry leave?"), ("2026-11-22", f"I planted a {WORD}."))
 
 
+@pytest.mark.fault(36)
 @pytest.mark.parametrize("embedder", [HashingEmbedder, Slow])
 def test_the_last_days_leave_no_trace_in_any_file(places, embedder):
     root = places[0]
@@ -283,6 +284,7 @@ def test_after_a_crash_half_way_the_next_call_finishes(places, monkeypatch):
         assert traces(*places) == []
 
 
+@pytest.mark.fault(36)
 def test_after_a_crash_before_the_index_the_next_call_erases(tmp_path):
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
         fill(memory)
@@ -299,6 +301,7 @@ def test_after_a_crash_before_the_index_the_next_call_erases(tmp_path):
         assert traces(index_folder(tmp_path)) == []
 
 
+@pytest.mark.fault(36)
 def test_the_receipt_says_what_could_not_go(tmp_path, monkeypatch):
     root, outside = tmp_path / "notes", tmp_path / "outside"
     root.mkdir()

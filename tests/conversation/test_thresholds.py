@@ -58,6 +58,7 @@ def test_a_flush_has_a_reason(given, reason):
     assert find_flush_reason(RULES, window=200_000, **given) == reason
 
 
+@pytest.mark.fault(29)
 @pytest.mark.parametrize("window", [0, -200_000, None])
 def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_are(window):
     assert all(find_flush_reason(RULES, window=window, tokens=tokens) is None for tokens in (1, 100, 176_000, 10**9))
@@ -65,6 +66,7 @@ def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_
     assert find_flush_reason(RULES, window=window, tokens=1, compacting=True) == "compaction"
 
 
+@pytest.mark.fault(29)
 @pytest.mark.parametrize(
     "never",
     [{"kind": "heartbeat"}, {"kind": "cli"}, {"kind": "flush"}, {"flushed": True}],

@@ -65,6 +65,7 @@ def unit(vectors):
 
 
 # --- failures
+@pytest.mark.fault(20)
 @table(PASSING)
 @pytest.mark.sampled(4)
 def test_a_failure_that_may_pass_is_tried_three_times(lie, embedder, server, pauses):
@@ -79,6 +80,7 @@ def test_a_failure_that_may_pass_is_tried_three_times(lie, embedder, server, pau
     assert len(server.seen()) - before == 3
 
 
+@pytest.mark.fault(20)
 @table(LASTING)
 def test_a_failure_that_will_not_pass_is_tried_once(lie, embedder, server):
     server.always(lie)
@@ -93,6 +95,7 @@ def test_a_server_that_is_not_there_is_named(embedder, server):
         embedder.embed_query("lock")
 
 
+@pytest.mark.fault(23)
 def test_a_compressed_answer_is_refused_and_not_unpacked(embedder, server):
     embedder.embed_query("lock")
     server.always(lies.gzip_bomb(300 * lies.MEGABYTE))
@@ -105,6 +108,7 @@ def test_a_compressed_answer_is_refused_and_not_unpacked(embedder, server):
         tracemalloc.stop()
 
 
+@pytest.mark.fault(23)
 def test_an_endless_answer_is_cut_off(embedder, server, monkeypatch):
     monkeypatch.setattr("openclaw_memory.embeddings.rest.MAX_BYTES", lies.MEGABYTE)
     server.always(lies.huge_body)
@@ -112,6 +116,7 @@ def test_an_endless_answer_is_cut_off(embedder, server, monkeypatch):
         embedder.embed_query("lock")
 
 
+@pytest.mark.fault(20)
 def test_a_rate_limit_gives_documents_more_tries_and_longer_waits_than_a_query(embedder, server, pauses):
     server.always(lies.status(429))
     with pytest.raises(EmbedderError):
@@ -130,6 +135,7 @@ def test_the_wait_that_a_service_asks_for_is_kept_up_to_a_minute(wait, seconds, 
 
 
 # --- deadlines
+@pytest.mark.fault(21)
 @pytest.mark.parametrize("lie", [lies.hang, lies.drip()], ids=["hang", "drip"])
 def test_a_query_and_a_request_for_documents_end_by_their_deadlines(lie, connect, server):
     server.always(lie)
@@ -141,6 +147,7 @@ def test_a_query_and_a_request_for_documents_end_by_their_deadlines(lie, connect
         embedder.embed_query("lock")
 
 
+@pytest.mark.fault(21)
 def test_all_tries_of_a_query_share_its_deadline(connect, server):
     server.always(lies.status(500))
     with pytest.raises(EmbedderError, match=r"0\.4 s"):
@@ -148,12 +155,14 @@ def test_all_tries_of_a_query_share_its_deadline(connect, server):
 
 
 # --- answers
+@pytest.mark.fault(22)
 def test_vectors_go_by_their_index(embedder, server):
     expected = embedder.embed_documents(TEXTS)
     server.always(lies.shuffled)
     assert np.array_equal(embedder.embed_documents(TEXTS), expected)
 
 
+@pytest.mark.fault(22)
 def test_other_dimensions_than_before_are_refused(embedder, server):
     embedder.embed_query("lock")
     server.script(*[lies.wrong_dims()] * 3)

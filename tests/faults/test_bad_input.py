@@ -64,6 +64,7 @@ def check(memory: Memory, query: str) -> None:
     assert all(0 <= result.score <= 1 and result.snippet for result in results), ascii(query[:30])
 
 
+@pytest.mark.fault(14)
 def test_a_hostile_query_is_answered_and_harms_nothing(memory):
     for query in HOSTILE:
         check(memory, query)
@@ -71,6 +72,7 @@ def test_a_hostile_query_is_answered_and_harms_nothing(memory):
     assert memory.status(deep=True).problems == ()
 
 
+@pytest.mark.fault(14)
 @settings(max_examples=20)
 @given(query=st.text(max_size=60) | st.text(alphabet='ab"()*:^-+{} \0ANDORT北\u0301', max_size=40))
 def test_any_text_is_a_query(memory, query):
@@ -94,12 +96,14 @@ ALL_KINDS = {
 ONE_KIND_REPEATED = [pytest.param((kind * 1999)[:1999], id=ascii(kind), marks=pytest.mark.nightly) for kind in ONE_KIND]
 
 
+@pytest.mark.fault(14)
 @pytest.mark.parametrize("query", [*ONE_KIND_REPEATED, *ALL_KINDS.values()], ids=ascii)
 @pytest.mark.sampled(4)
 def test_a_query_of_many_characters_of_one_kind_is_answered(memory, query):
     check(memory, query)
 
 
+@pytest.mark.fault(14)
 @pytest.mark.nightly
 def test_no_query_takes_a_tenth_of_a_second_of_a_processor(memory):
     chance, slowest = random.Random(1), (0.0, "")
@@ -133,6 +137,7 @@ def test_a_wish_out_of_range_is_named_with_what_would_do(run, notes, wish, value
 
 
 # --- files
+@pytest.mark.fault(25)
 def test_an_unreadable_file_is_reported_and_the_others_are_found(run, notes, monkeypatch):
     real = os.open
 
@@ -187,6 +192,7 @@ def test_a_workspace_that_may_not_be_looked_into_is_named(run, notes, monkeypatc
     assert re.fullmatch(rf"error: workspace {notes} cannot be read: [^\n]*`chmod u\+rx {notes}`[^\n]*\n", outcome.err)
 
 
+@pytest.mark.fault(13)
 @pytest.mark.parametrize(
     "path",
     [

@@ -17,6 +17,7 @@ from openclaw_memory.errors import ConflictError
 THREADS = 12
 
 
+@pytest.mark.fault(51)
 @pytest.mark.parametrize("syncs", [12, pytest.param(5000, marks=pytest.mark.endurance)])
 def test_threads_that_write_force_syncs_and_read_the_status_meet_no_damage(notes, syncs):
     with Memory.open(notes) as memory:
@@ -56,6 +57,7 @@ print(report.failed, report.rebuilt, memory.status(deep=True).problems, memory.s
 """
 
 
+@pytest.mark.fault(51)
 def test_a_process_whose_package_is_upgraded_meanwhile_builds_with_the_tables_that_it_knows(notes, tmp_path):
     """As `pip install --upgrade` does it under a server: a new table and old code would look like a damaged index."""
     package = Path(openclaw_memory.__file__).parent

@@ -21,6 +21,7 @@ PLACES = ("/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/fake
 FAKETIME = next((path for place in PLACES if (path := f"{place}/libfaketime.so.1") and os.path.exists(path)), None)
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize("days", DAYS.values(), ids=DAYS)
 def test_files_that_were_written_at_another_time_are_followed(tmp_path, days):
     notes = tmp_path / "notes"
@@ -50,6 +51,7 @@ def test_files_that_were_written_at_another_time_are_followed(tmp_path, days):
         assert synced(notes) == fresh(notes)
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize("moment", [253_402_300_799, -(10**10)], ids=["the year 9999", "the year 1653"])
 def test_a_file_of_any_year_is_found(notes, moment):
     with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
@@ -60,6 +62,7 @@ def test_a_file_of_any_year_is_found(notes, moment):
         assert memory.sync().unchanged == 4
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize("days", [-40, 0, 1, 3653])
 def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path, days):
     day = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days)
@@ -89,6 +92,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize(("moment", "zone", "day", "hour"), MOMENTS)
 def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(tmp_path, moment, zone, day, hour):
     utc = datetime.datetime.fromisoformat(moment)
@@ -119,6 +123,7 @@ print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
 """
 
 
+@pytest.mark.fault(26)
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
 @pytest.mark.parametrize(
     ("clock", "day"),

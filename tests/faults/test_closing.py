@@ -49,6 +49,7 @@ MOST_BYTES = {10: 4 * 2**20, 1000: 2**20}
 MOST_BLOCKS = 500
 
 
+@pytest.mark.fault(57)
 @pytest.mark.parametrize("end", ["closed", "dropped"])
 @pytest.mark.parametrize("times", [10, pytest.param(1000, marks=pytest.mark.nightly)])
 @pytest.mark.sampled(1)

@@ -28,6 +28,7 @@ def begun(tmp_path_factory):
     return notes
 
 
+@pytest.mark.fault(5, 6)
 @pytest.mark.parametrize("times", [1, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.sampled(2)
@@ -63,6 +64,7 @@ def test_a_search_of_a_damaged_index_answers_right_and_says_so(tmp_path, begun, 
         assert told >= times / 3
 
 
+@pytest.mark.fault(4)
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.sampled(2)
 def test_an_index_that_was_deleted_in_part_or_whole_is_built_again(tmp_path, begun, suffix):

@@ -78,6 +78,7 @@ def planted(root: Path, way: str = "a whole note") -> Callable[[], object]:
     return file.unlink if rest is None else lambda: file.write_text(rest)
 
 
+@pytest.mark.fault(60)
 @pytest.mark.parametrize("way", WAYS)
 def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
     delete = planted(notes, way)
@@ -91,6 +92,7 @@ def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
     assert left(index_folder(notes)) == {}
 
 
+@pytest.mark.fault(60)
 @pytest.mark.parametrize("embedder", ["static", None])
 def test_a_rebuild_leaves_nothing_of_what_was_deleted_and_no_free_page(notes, embedder):
     import apsw
@@ -106,6 +108,7 @@ def test_a_rebuild_leaves_nothing_of_what_was_deleted_and_no_free_page(notes, em
         db.close()
 
 
+@pytest.mark.fault(60)
 def test_a_document_that_was_deleted_is_gone_with_its_vector(notes):
     from openclaw_memory.documents.vectors import VectorSource
 
@@ -223,6 +226,7 @@ Memory.open(sys.argv[1]).sync()
 """
 
 
+@pytest.mark.fault(60)
 def test_after_a_crash_between_deleting_and_erasing_the_next_sync_erases(notes):
     delete = planted(notes, "a line of a note")
     with Memory.open(notes, config=QUIET) as memory:
@@ -253,6 +257,7 @@ def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monke
         assert left(index_folder(notes)) == {}
 
 
+@pytest.mark.fault(60)
 @pytest.mark.parametrize("edits", [5, pytest.param(400, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.sampled(1)
@@ -287,6 +292,7 @@ def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
         assert memory.status(deep=True).problems == ()
 
 
+@pytest.mark.fault(61)
 @pytest.mark.parametrize("edits", [8, pytest.param(1500, marks=pytest.mark.endurance)])
 @pytest.mark.parametrize("embedder", ["static", pytest.param("own", marks=pytest.mark.nightly)])
 def test_an_index_of_edited_notes_stays_below_twice_the_size_of_a_new_one(notes, tmp_path, embedder, edits):

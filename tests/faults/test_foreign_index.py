@@ -29,6 +29,7 @@ def change(index, statement):
     db.close()
 
 
+@pytest.mark.fault(48)
 def test_a_text_that_was_altered_is_not_shown(folder):
     with Memory.open(folder) as memory:
         memory.sync()
@@ -39,6 +40,7 @@ def test_a_text_that_was_altered_is_not_shown(folder):
     assert "is not what was written" in results.reason
 
 
+@pytest.mark.fault(48)
 def test_the_rows_of_another_index_are_not_shown(folder, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -49,6 +51,7 @@ def test_the_rows_of_another_index_are_not_shown(folder, tmp_path):
         assert not any(FALSE in result.snippet for result in memory.search(QUESTION))
 
 
+@pytest.mark.fault(48)
 def test_what_a_schema_says_is_not_run_by_any_connection(folder):
     with Memory.open(folder) as memory:
         memory.sync()
@@ -57,6 +60,7 @@ def test_what_a_schema_says_is_not_run_by_any_connection(folder):
             assert db.config(getattr(apsw, f"SQLITE_DBCONFIG_{setting}"), -1) == value
 
 
+@pytest.mark.fault(48)
 def test_processes_that_start_together_make_one_key(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "home"))
     code = "from openclaw_memory.security.keys import load_user_key; print(load_user_key().hex())"

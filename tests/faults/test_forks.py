@@ -80,6 +80,7 @@ def run(folder, script, *arguments):
     return done.stdout
 
 
+@pytest.mark.fault(50)
 @pytest.mark.parametrize(
     "forks", [pytest.param(20, marks=pytest.mark.nightly), pytest.param(1000, marks=pytest.mark.endurance)]
 )
@@ -130,19 +131,23 @@ def said(tmp_path_factory):
     return json.loads(run(notes, SCENES, 0))
 
 
+@pytest.mark.fault(50)
 def test_a_child_that_is_forked_in_the_midst_of_work_is_told_so_by_every_memory(said):
     assert said["inside"] == said["opened again"]
     assert said["inside"].startswith("StoreError: this process was forked in the midst of work on an index")
     assert said["after"] == "MEMORY.md"
 
 
+@pytest.mark.fault(50)
 def test_locks_that_threads_of_the_parent_hold_are_free_in_the_child(said):
     assert said["locked"] == "('MEMORY.md', 1, None)"
 
 
+@pytest.mark.fault(50)
 def test_an_async_memory_has_threads_of_its_own_in_the_child(said):
     assert said["awaited"] == ["MEMORY.md"] * 3
 
 
+@pytest.mark.fault(50)
 def test_a_child_that_ends_leaves_the_watcher_to_its_parent(said):
     assert said["watched"] == ["None", "watching", "in another process"]

@@ -36,6 +36,7 @@ def echo(asked, _answer):
     return Answer(401, json.dumps({"error": {"message": words}}).encode())
 
 
+@pytest.mark.fault(59)
 @pytest.mark.parametrize("provider", SERVICES)
 def test_a_key_is_in_no_log_and_no_message(provider, load, embedding_server, caplog):
     caplog.set_level(logging.DEBUG)
@@ -49,6 +50,7 @@ def test_a_key_is_in_no_log_and_no_message(provider, load, embedding_server, cap
     assert str(embedding_server.port) in caplog.text  # the requests are in the log
 
 
+@pytest.mark.fault(59)
 @pytest.mark.parametrize("provider", SERVICES)
 @pytest.mark.parametrize("hide", ["{}?key=hunter2", "{}/?key=hunter2#part", "{}#hunter2", "user:hunter2@"])
 def test_a_password_or_a_query_in_the_address_is_refused_and_not_shown(provider, hide, load, embedding_server):
@@ -59,6 +61,7 @@ def test_a_password_or_a_query_in_the_address_is_refused_and_not_shown(provider,
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.fault(59)
 @pytest.mark.parametrize("provider", SERVICES)
 def test_more_dimensions_than_an_index_takes_are_refused(provider, load, embedding_server):
     with pytest.raises(EmbedderError, match=f"dimensions=200000.*{MAX_DIMENSIONS}"):

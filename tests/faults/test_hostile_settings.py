@@ -49,6 +49,7 @@ def _peak(work: Callable[[], MemoryConfig]) -> tuple[int, MemoryConfig]:
 
 
 # --- what it says
+@pytest.mark.fault(47)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.sampled(4)
 def test_a_memory_opens_and_answers_whatever_its_folder_says(planted, name):
@@ -94,6 +95,7 @@ def _fuzzed(seed: int) -> bytes:
     return bytes(data[: MAX_BYTES + chance.choice([0, -1, 1])] if chance.random() < 0.9 else data)
 
 
+@pytest.mark.fault(47)
 @pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_fuzzed_settings_open_within_fifty_milliseconds_of_a_processor(planted, count):
     with_settings_inside(planted("[files]"), MemoryConfig())  # loads the parser
@@ -122,6 +124,7 @@ IN_ITS_PLACE = {
 }
 
 
+@pytest.mark.fault(47)
 @pytest.mark.parametrize("kind", IN_ITS_PLACE)
 def test_settings_that_are_no_small_regular_file_are_not_read(notes, tmp_path, kind):
     secret = tmp_path / "theirs.toml"
@@ -152,6 +155,7 @@ def test_without_settings_nothing_is_changed(notes):
 
 
 # --- globs
+@pytest.mark.fault(47)
 @pytest.mark.parametrize("glob", SLOW, ids=lambda glob: glob[:12])
 @pytest.mark.sampled(1)
 def test_no_glob_keeps_a_path_waiting(glob):
@@ -170,6 +174,7 @@ def test_a_caller_may_give_slow_globs_too(notes):
 PARTS = ["a", "b", "*", "**", "?", "/", "/", "[ab]", "[!a]", "[a-c]", "\\*", "ab", "a*", "*b", ".md", "*.md"]
 
 
+@pytest.mark.fault(47)
 def test_globs_say_what_they_say_to_git(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

@@ -17,22 +17,26 @@ BY_DEFAULT = (
 )
 
 
+@pytest.mark.fault(45)
 def test_a_few_attacks_come_to_nothing_on_every_surface(tmp_path):
     assert problems_of(BY_DEFAULT, tmp_path / "place") == []
 
 
+@pytest.mark.fault(45)
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_comes_to_nothing_on_every_surface(name, tmp_path):
     assert problems_of((name,), tmp_path / "place") == []
 
 
+@pytest.mark.fault(45)
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_larger_attack_comes_to_nothing_on_every_surface(name, tmp_path):
     assert problems_of((name,), tmp_path / "place", seed=1, scale=10) == []
 
 
+@pytest.mark.fault(45)
 @pytest.mark.endurance
 @pytest.mark.parametrize("seed", range(100))
 def test_attacks_that_are_planted_together_come_to_nothing(seed, tmp_path):

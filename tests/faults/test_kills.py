@@ -155,6 +155,7 @@ def where(calls, request, most):
     return sorted({*found[::step], found[-1]}, key=found.index)
 
 
+@pytest.mark.fault(2)
 @some_or_all
 @pytest.mark.sampled(1)
 def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):
@@ -174,6 +175,7 @@ def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_p
     assert set(work.old) & set(found)
 
 
+@pytest.mark.fault(8)
 @some_or_all
 @pytest.mark.sampled(1)
 def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(tmp_path, work, where):

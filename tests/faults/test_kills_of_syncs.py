@@ -120,6 +120,7 @@ def run(begun: Path, kind: Kind, name: str, *options: object) -> tuple[Path, int
     return root, done.returncode
 
 
+@pytest.mark.fault(2)
 @pytest.mark.parametrize("most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
 @pytest.mark.sampled(1)
 def test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones(tmp_path, kind, begun, most):

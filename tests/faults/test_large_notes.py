@@ -72,6 +72,7 @@ print(f"{seconds:.1f} {megabytes:.0f} {[file.reason for file in report.skipped]}
 """
 
 
+@pytest.mark.fault(54)
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", LARGE)
 def test_ten_megabytes_of_anything_take_a_bounded_time_and_memory(notes, kind):
@@ -86,6 +87,7 @@ def test_ten_megabytes_of_anything_take_a_bounded_time_and_memory(notes, kind):
 
 
 # --- what is left out, and what is not
+@pytest.mark.fault(54)
 @pytest.mark.parametrize("most", [1200, pytest.param(MOST_CHUNKS, marks=pytest.mark.nightly)])
 def test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_says_how_far(notes, monkeypatch, most):
     for module in ("chunking.chunking", "indexing.file_rows"):
@@ -112,11 +114,13 @@ def test_a_log_of_two_megabytes_is_indexed_whole(style):
     assert (len(chunks) < MOST_CHUNKS, chunks[-1].end_line) == (True, len(lines))
 
 
+@pytest.mark.fault(54)
 def test_ten_megabytes_of_prose_are_indexed_whole():
     text = of("The boiler in the cellar was serviced by Van Dam, who found nothing wrong with it.\n")
     assert chunk(text, "a.md", ChunkingConfig())[-1].end_line == text.count("\n")
 
 
+@pytest.mark.fault(54)
 def test_values_that_are_nested_too_deeply_in_front_matter_are_not_read():
     nested = "".join(" " * at + "a:\n" for at in range(200))
     found = parse(f"{OPENING}title: Mill\n{nested}---\ntext\n")

@@ -73,6 +73,7 @@ def told(folder: Path, words: str) -> bool:
     return any(words in finding.detail for finding in check_memory(lambda: opened(folder)))
 
 
+@pytest.mark.fault(46)
 @pytest.mark.parametrize("exists", [True, False], ids=["a folder", "nothing"])
 def test_a_linked_memory_folder_leads_nothing_there(own, tmp_path, exists):
     if exists:
@@ -95,6 +96,7 @@ def plant(own: Path, private: Path, how: str) -> None:
         make(file, own / ".memory" / file.name)
 
 
+@pytest.mark.fault(46)
 @pytest.mark.parametrize("how", ["folder", "copies", "links", "hard links"])
 def test_an_index_that_came_with_a_folder_is_neither_read_nor_changed(own, private, how):
     plant(own, private, how)
@@ -115,6 +117,7 @@ def test_a_named_index_that_is_a_link_is_a_typed_error(own, tmp_path, name):
     assert victim.read_bytes() == b"precious\n"
 
 
+@pytest.mark.fault(46)
 @pytest.mark.parametrize("linked", [".memory", ".memory/config.toml"])
 def test_linked_settings_are_ignored_and_named(own, tmp_path, linked):
     (tmp_path / "target").mkdir()
@@ -141,6 +144,7 @@ def test_the_settings_of_all_markdown_are_not_made_through_a_link(own, tmp_path,
     assert list((tmp_path / "target").iterdir()) == []
 
 
+@pytest.mark.fault(46)
 def test_what_leads_to_the_workspace_or_to_a_named_index_may_be_links(own, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "short").symlink_to(tmp_path)
@@ -153,6 +157,7 @@ def test_what_leads_to_the_workspace_or_to_a_named_index_may_be_links(own, tmp_p
     assert (tmp_path / "data/index.sqlite").is_file()
 
 
+@pytest.mark.fault(46)
 @pytest.mark.parametrize("make", [os.symlink, os.link], ids=["soft", "hard"])
 @pytest.mark.parametrize("lock", ["memory/.lock", "memory/.flush-lock", "sessions/.lock"])
 def test_a_link_in_the_place_of_a_lock_of_the_notes_is_not_written_through(own, tmp_path, make, lock):

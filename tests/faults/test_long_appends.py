@@ -75,6 +75,7 @@ def killed(folder: Path, size: int, kind: str) -> None:
         writer.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.fault(52)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(
     ("size", "kills"),
@@ -92,6 +93,7 @@ def test_a_kill_while_a_long_text_is_written_leaves_all_of_it_or_nothing(tmp_pat
         assert not list(folder.rglob("*.tmp"))
 
 
+@pytest.mark.fault(52)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("size", "kills"), [(500_000, 1), pytest.param(5_000_000, 25, marks=pytest.mark.nightly)])
 def test_of_entries_of_a_transcript_a_kill_leaves_whole_ones(tmp_path, size, kills):
@@ -107,6 +109,7 @@ def test_of_entries_of_a_transcript_a_kill_leaves_whole_ones(tmp_path, size, kil
         assert [message["content"] for message in log.read_messages()] == [*found, "and on"]
 
 
+@pytest.mark.fault(52)
 def test_what_another_program_appends_meanwhile_is_kept(workspace, monkeypatch):
     """OpenClaw does not know our lock: it appends before, between and after the steps of ours."""
     file = workspace.root / NOTE

@@ -20,6 +20,7 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 
 
 # --- what must not be read
+@pytest.mark.fault(17)
 def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes):
     folder = notes / "memory"
     for name, size in (("line.md", 100 * 1024**2), ("sparse.md", 50 * 1024**3)):
@@ -41,6 +42,7 @@ def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes):
 
 
 # --- no network
+@pytest.mark.fault(43)
 @pytest.mark.filterwarnings("ignore:A test tried to use")  # what blocks the call also warns of it
 def test_no_test_can_reach_a_network():
     with socket.socket() as out, pytest.raises(SocketConnectBlockedError):
@@ -48,6 +50,7 @@ def test_no_test_can_reach_a_network():
 
 
 # --- for the owner alone
+@pytest.mark.fault(44)
 def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path):
     umask = os.umask(0)
     try:

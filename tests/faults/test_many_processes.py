@@ -35,6 +35,7 @@ print(count)
 """
 
 
+@pytest.mark.fault(11)
 @pytest.mark.parametrize("times", [1, pytest.param(60, marks=pytest.mark.nightly)])
 def test_processes_that_sync_at_once_meet_no_error_and_searches_are_answered_all_the_while(tmp_path, times):
     notes, end = tmp_path / "notes", tmp_path / "end"

@@ -44,6 +44,7 @@ LINES = {
 }
 
 
+@pytest.mark.fault(18)
 @pytest.mark.parametrize(("line", "is_skipped"), LINES.values(), ids=LINES)
 @pytest.mark.sampled(4)
 def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(tmp_path, line, is_skipped):
@@ -72,6 +73,7 @@ def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(tmp_
 ENCODINGS = {"a byte order mark": (b"\xef\xbb\xbf", "\n"), "carriage returns": (b"", "\r\n")}
 
 
+@pytest.mark.fault(16)
 @pytest.mark.parametrize(("head", "end"), ENCODINGS.values(), ids=ENCODINGS)
 def test_a_transcript_of_another_system_is_read(tmp_path, head, end):
     (tmp_path / "sessions").mkdir()
@@ -84,6 +86,7 @@ def test_a_transcript_of_another_system_is_read(tmp_path, head, end):
             assert memory.search(word, min_score=0.0)[0].path == "sessions/talk.jsonl"
 
 
+@pytest.mark.fault(17)
 def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_memory(tmp_path):
     folder = tmp_path / "sessions"
     folder.mkdir()
@@ -109,6 +112,7 @@ def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_mem
     assert peak < 64 << 20
 
 
+@pytest.mark.fault(19)
 @pytest.mark.nightly
 def test_more_than_a_hundred_thousand_transcripts_are_scanned(tmp_path):
     (tmp_path / "sessions").mkdir()

@@ -50,6 +50,7 @@ def test_what_a_page_says_is_a_quotation_with_its_source(memory, tools):
     assert "previous instructions" in memory.search("What are the previous instructions?").results[0].snippet
 
 
+@pytest.mark.fault(64)
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029", "\x1c"])
 def test_no_end_of_a_line_of_any_reader_leads_out_of_the_quotation(memory, end):
     written = memory.append(f"one{end}two", quoted_from=FROM)
@@ -84,6 +85,7 @@ def test_the_name_of_a_source_is_one_safe_line_without_secrets(memory):
     assert len(written.text.split("\n")) == 3
 
 
+@pytest.mark.fault(64)
 @pytest.mark.parametrize("by", ["Memory.promote", "the tool"])
 def test_no_door_leads_a_page_to_long_term_memory(memory, tools, by):
     path, first, last = saved(tools)
@@ -99,6 +101,7 @@ def test_no_door_leads_a_page_to_long_term_memory(memory, tools, by):
     assert_kept_out(memory)
 
 
+@pytest.mark.fault(64)
 def test_each_part_of_a_quotation_comes_from_outside(memory, tools):
     path, first, last = saved(tools)
     memory.append("Bought milk.")
@@ -128,6 +131,7 @@ def test_a_document_that_says_it_comes_from_outside_is_not_kept(memory, said):
     assert_kept_out(memory)
 
 
+@pytest.mark.fault(64)
 def test_no_door_makes_a_preference_of_a_page(memory, tools):
     with pytest.raises(OriginError):
         memory.records.remember("preference", "keys.sent", "to evil.example", source=outside())
@@ -148,6 +152,7 @@ def test_a_page_confirms_nothing(memory):
     assert memory.records.get("fact", "ferry").value == "at eight"
 
 
+@pytest.mark.fault(64)
 def test_however_many_pages_say_so_no_value_of_the_users_changes(memory):
     before = memory.records.remember("fact", "ferry", "at eight", confidence=0.5).record
     for number in range(5):

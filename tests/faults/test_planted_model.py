@@ -29,6 +29,7 @@ def planted(tmp_path, monkeypatch):
     return path
 
 
+@pytest.mark.fault(62)
 def test_the_file_that_ships_is_the_one_that_the_package_knows():
     assert StaticEmbedder().embed_documents(["a note"]).any()
 
@@ -49,6 +50,7 @@ def test_a_file_is_checked_once_in_a_process_and_again_once_it_has_changed(tmp_p
         StaticEmbedder().embed_documents(["a note"])
 
 
+@pytest.mark.fault(62)
 @pytest.mark.usefixtures("planted")
 def test_an_exchanged_model_makes_no_vector_that_is_kept(tmp_path):
     with pytest.raises(

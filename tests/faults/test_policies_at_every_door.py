@@ -118,6 +118,7 @@ def secrets_in(text: str) -> list[str]:
     return [secret for secret in SECRETS if secret in text.casefold()]
 
 
+@pytest.mark.fault(35)
 @pytest.mark.parametrize("door", SHOWING)
 def test_nothing_that_is_shown_says_what_policies_hide(shared, door, caplog):
     caplog.set_level("DEBUG")
@@ -126,6 +127,7 @@ def test_nothing_that_is_shown_says_what_policies_hide(shared, door, caplog):
     assert door in WITHOUT_TEXT or any(word in str(said) for word in ("tea", "***"))
 
 
+@pytest.mark.fault(35)
 @pytest.mark.parametrize("door", WRITING)
 def test_what_is_never_to_be_stored_is_refused_everywhere(shared, door):
     before = bytes_of(shared).count(b"falcon")
@@ -202,6 +204,7 @@ def test_what_is_said_of_a_damaged_record_hides_it(place, field):
         ]
 
 
+@pytest.mark.fault(35)
 def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
     folder = index_folder(place.memory.workspace.root)
     files = [

@@ -51,6 +51,7 @@ def mounted(scene: str, tmp_path: Path, options: str) -> Any:
     return seen(scene, folder, str(UNSHARE), "-Urm", "sh", "-c", MOUNT, "sh", options, str(folder))
 
 
+@pytest.mark.fault(8)
 @needs_mounts
 @pytest.mark.parametrize(
     "scene",
@@ -63,6 +64,7 @@ def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
 
 
+@pytest.mark.fault(8)
 @needs_mounts
 def test_where_not_even_a_name_has_room_the_index_is_not_taken_for_damaged(tmp_path):
     said = mounted("no names left", tmp_path, "size=24m,nr_inodes=40")
@@ -86,6 +88,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.fault(9)
 @pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 @pytest.mark.parametrize("code", WRITERS.values(), ids=WRITERS)
 @pytest.mark.sampled(1)
@@ -107,6 +110,7 @@ def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, code):
             (tmp_path / path).write_bytes(text)
 
 
+@pytest.mark.fault(9)
 @needs_mounts
 def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_answer(tmp_path):
     told = mounted("read-only", tmp_path, "size=24m")
@@ -114,6 +118,7 @@ def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_an
     assert all("ead-only" in words or "annot be" in words for words in told.values()), told
 
 
+@pytest.mark.fault(9)
 @pytest.mark.nightly
 def test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards(tmp_path):
     outcomes = seen("no descriptors", tmp_path / "disk")

@@ -57,6 +57,7 @@ def opened(notes, embedding_server, tries_again_at_once):  # noqa: ARG001 - no t
         embedder.close()  # type: ignore[union-attr]
 
 
+@pytest.mark.fault(20, 22)
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.sampled(3)
 def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(opened, embedding_server, name):
@@ -88,6 +89,7 @@ def test_vectors_that_are_mixed_up_are_not_stored(opened, embedding_server, lie)
     assert "4 files without vectors, found by keywords alone" in str(results.reason)
 
 
+@pytest.mark.fault(20)
 @pytest.mark.parametrize("name", ["500", "hang", "too few", "zeros", "quota"])
 @pytest.mark.sampled(2)
 def test_an_index_that_is_there_keeps_its_vectors(opened, embedding_server, notes, name):
@@ -108,6 +110,7 @@ def test_an_index_that_is_there_keeps_its_vectors(opened, embedding_server, note
     assert (memory.sync().embedded, memory.search("zeppelin").stale) == (1, False)
 
 
+@pytest.mark.fault(21)
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.sampled(1)
 def test_a_search_whose_service_never_answers_ends_by_its_deadline(opened, embedding_server, name):
@@ -117,6 +120,7 @@ def test_a_search_whose_service_never_answers_ends_by_its_deadline(opened, embed
     assert (results.mode, "0.5 s" in str(results.reason)) == ("keyword", True)
 
 
+@pytest.mark.fault(22)
 @pytest.mark.parametrize("lie", [faults.nan, faults.infinity, faults.null_number], ids=["NaN", "infinity", "null"])
 def test_a_number_that_is_none_is_stored_as_zero(opened, embedding_server, lie):
     embedding_server.always(lie)

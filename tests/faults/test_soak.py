@@ -123,6 +123,7 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
     ]
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize(
     ("kills", "pairs"),  # of writers and searchers
     [pytest.param(60, 4, marks=pytest.mark.nightly), pytest.param(900, 4, marks=pytest.mark.endurance)],

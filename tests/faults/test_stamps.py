@@ -31,6 +31,7 @@ def changed_in_secret(file: Path) -> None:
     assert (after.st_size, after.st_mtime_ns, after.st_ino) == (stamp.st_size, stamp.st_mtime_ns, stamp.st_ino)
 
 
+@pytest.mark.fault(58)
 def test_a_change_of_equal_size_with_a_restored_mtime_is_synced(note):
     with Memory.open(note.parents[1], embedder="hashing") as memory:
         memory.sync()
@@ -40,6 +41,7 @@ def test_a_change_of_equal_size_with_a_restored_mtime_is_synced(note):
         assert NEW in memory.search("where is the boat kept")[0].snippet
 
 
+@pytest.mark.fault(58)
 def test_a_search_says_that_it_is_behind_such_a_change(note):
     with Memory.open(note.parents[1], embedder="hashing") as memory:
         memory.sync()
@@ -47,6 +49,7 @@ def test_a_search_says_that_it_is_behind_such_a_change(note):
         assert memory.search("where is the boat kept").stale
 
 
+@pytest.mark.fault(58)
 @pytest.mark.parametrize("change", ["mode", "name"])
 def test_other_rights_or_another_name_cost_no_embedding(note, change):
     with Memory.open(note.parents[1], embedder="hashing") as memory:

@@ -48,6 +48,7 @@ def memory(notes):
         yield memory
 
 
+@pytest.mark.fault(56)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_name_that_would_tear_a_citation_apart_is_refused_with_a_word(notes, memory, name):
     (notes / "memory" / name).write_text("A zebra of the night.\n", encoding="utf-8")
@@ -62,6 +63,7 @@ def test_a_name_that_would_tear_a_citation_apart_is_refused_with_a_word(notes, m
     assert not UNSAFE.search(str(caught.value))
 
 
+@pytest.mark.fault(56)
 @pytest.mark.parametrize("name", KEPT)
 def test_every_other_name_has_a_citation_that_leads_back(notes, memory, name):
     (notes / "memory" / name).write_text("# Night\n\nThe okapi sleeps.\n", encoding="utf-8")
@@ -108,6 +110,7 @@ def everything_shown(memory, caplog, capsys):
             yield "".join(capsys.readouterr())
 
 
+@pytest.mark.fault(56)
 def test_nothing_that_is_shown_holds_a_control_or_turns_the_text_around(notes, memory, caplog, capsys):
     (notes / "memory" / "bad\x1b]0;x\x07\n.md").write_text("x\n")
     (notes / "memory" / "link\u202e\n.md").symlink_to(notes)

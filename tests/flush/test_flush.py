@@ -94,6 +94,7 @@ def fail(turn) -> None:
 
 
 # --- the cycle
+@pytest.mark.fault(27)
 def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
     assert flush.begin(175_999) is None
     save(flush.begin(176_000), "- a fact")
@@ -105,6 +106,7 @@ def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
     assert flush.begin(176_000).reason == "threshold"
 
 
+@pytest.mark.fault(27)
 def test_what_is_marked_is_the_count_before_the_compaction(flush):
     turn = flush.begin(176_000)
     assert flush.state.memory_flush_compaction_count is None
@@ -234,6 +236,7 @@ def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, wo
     assert not (workspace.root / "memory").exists()
 
 
+@pytest.mark.fault(32, 33)
 def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
     key = "sk-" + "a1" * 20
     text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fence_text('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
@@ -396,6 +399,7 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
 
 
 # --- a disk that refuses
+@pytest.mark.fault(29)
 def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
 
@@ -432,6 +436,7 @@ def in_threads(works) -> None:
         thread.join()
 
 
+@pytest.mark.fault(30)
 def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
     # Before a compaction nobody waits for the turn of another process.
     turns = [flush_of().begin(176_000, compacting=True) for _ in range(4)]
@@ -447,6 +452,7 @@ def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of,
     assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
 
 
+@pytest.mark.fault(30)
 def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_of):
     for key, registry in (("one", FlushRegistry()), ("several", None)):
         ready = threading.Barrier(6)
@@ -460,6 +466,7 @@ def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_o
         assert len([turn for turn in held if turn is not None]) == 1
 
 
+@pytest.mark.fault(30)
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
     turn = flush_of().begin(176_000)
     clock.later(minutes=9)
@@ -473,6 +480,7 @@ def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_de
     assert flush_of().state.memory_flush_started_at is None
 
 
+@pytest.mark.fault(27)
 def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_reported_once(
     flush_of, workspace, caplog
 ):
@@ -494,6 +502,7 @@ def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_re
     assert read_states(locate_transcripts(workspace.root, SessionsConfig()))["main"].compaction_count == 2
 
 
+@pytest.mark.fault(30)
 def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspace, clock):
     clock.later(hours=11.9)
     flush_of().begin(176_000).tool.run({"text": "- a\n- b"})
@@ -514,6 +523,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.fault(30)
 def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(workspace):
     done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
     assert done.returncode == -signal.SIGKILL

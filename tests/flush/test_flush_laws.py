@@ -117,12 +117,14 @@ def check(done: list[str]) -> None:
     assert cycles[-1].split() in ([], ["flush"])
 
 
+@pytest.mark.fault(27)
 @settings(max_examples=20)
 @given(HISTORIES)
 def test_every_compaction_comes_after_one_flush_of_its_cycle(workspace, history):
     check(lived(Driving(another(workspace), WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
 
 
+@pytest.mark.fault(27)
 @pytest.mark.nightly
 @settings(max_examples=2_000)
 @given(HISTORIES)
@@ -136,6 +138,7 @@ LINES = st.sampled_from(
 TEXTS = st.lists(LINES, min_size=1, max_size=6).map("\n".join)
 
 
+@pytest.mark.fault(30)
 @settings(max_examples=15)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4), data=st.data())
 def test_wherever_a_flush_dies_the_next_one_writes_no_line_twice(workspace, texts, data):

@@ -101,6 +101,7 @@ def places(text: str) -> set[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.fault(30)
 @given(TEXTS, TEXTS)
 def test_afterwards_each_line_is_in_its_place(text, note):
     now = places(after(text, note))

@@ -74,6 +74,7 @@ def kill_first_index(folder, index, server, texts):
     server.latency = 0.0
 
 
+@pytest.mark.fault(1)
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
 def test_a_killed_first_index_is_finished_by_the_next_process(seed, opened, folder, tmp_path, embedding_server):

@@ -72,6 +72,7 @@ def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path):
     assert f"process {process.pid}" in words[0]
 
 
+@pytest.mark.fault(3)
 def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path):
     with another_process(lock_path) as process:
         assert is_locked(lock_path)

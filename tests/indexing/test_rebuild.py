@@ -113,6 +113,7 @@ def test_a_rebuild_embeds_only_what_has_changed(place):
     assert (report.embedded, place.embedder.documents, report.changed) == (1, ["memo plum"], ("memory/0.md",))
 
 
+@pytest.mark.fault(3)
 @pytest.mark.parametrize("kills", [1, pytest.param(100, marks=pytest.mark.nightly)])
 def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path, kills):
     notes, index = tmp_path / "notes", tmp_path / "index.sqlite"

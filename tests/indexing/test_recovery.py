@@ -39,6 +39,7 @@ def test_a_sound_index_is_not_damaged_and_looking_changes_nothing(index):
     assert index.read_bytes() == before
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("damage", ["garbage", "cut"])
 def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index, damage):
     content, size = index.read_bytes(), connection.PAGE_SIZE
@@ -55,6 +56,7 @@ def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index, damage):
     assert missed == ([0] if damage == "cut" else [])
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.nightly
 def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path, step):
@@ -72,6 +74,7 @@ def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path, step
             assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
 
 
+@pytest.mark.fault(6)
 @pytest.mark.parametrize("flips", [80, pytest.param(300, marks=pytest.mark.nightly)])
 def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, tmp_path, place, flips):
     content = index.read_bytes()

@@ -186,6 +186,7 @@ def failing_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -
     monkeypatch.setattr(Workspace, "read", read)
 
 
+@pytest.mark.fault(25)
 @pytest.mark.parametrize(
     ("error", "reason"),
     [(PermissionError(13, "Permission denied"), "Permission denied"), (ValueError("odd"), "ValueError: odd")],
@@ -203,6 +204,7 @@ def test_a_file_that_fails_once_is_reported_and_retried_without_being_touched(pl
     assert place.texts() == ["memo bad", "memo good"]
 
 
+@pytest.mark.fault(25)
 def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(place, monkeypatch):
     place.write("MEMORY.md", "memo first")
     place.sync()
@@ -215,6 +217,7 @@ def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(p
     assert place.texts() == ["memo second version"]
 
 
+@pytest.mark.fault(16)
 def test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others(place):
     (place.root / "MEMORY.md").write_bytes(b"cr\xe8me, memo in Latin-1, or in Latin-2")
     place.write("memory/good.md", "memo good")
@@ -270,6 +273,7 @@ def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_b
     assert place.sync().embedded == 0
 
 
+@pytest.mark.fault(22)
 def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place, monkeypatch):
     place.write("MEMORY.md", *lines(30))
     real = type(place.embedder).embed_documents

@@ -240,6 +240,7 @@ class World:
 NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")
 
 
+@pytest.mark.fault(42)
 @example(steps=[NOTE, ("be killed between two writes", 0, False)])
 @example(steps=[NOTE, ("sync",), NOTE, ("be killed between two writes", 0, True), ("sync elsewhere", True)])
 @example(steps=[NOTE, ("sync",), ("write garbage into the index", 0.3, 3), ("sync",)])
@@ -249,6 +250,7 @@ def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(open_pl
     check_ends_equal_to_fresh(open_place, steps)
 
 
+@pytest.mark.fault(42)
 @given(steps=st.lists(st.one_of(*TALK_STEPS[:2], *TALK_STEPS, *INDEX_STEPS[:1] * 4, *INDEX_STEPS), max_size=20))
 @settings(max_examples=8)
 def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
@@ -283,6 +285,7 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         fresh.store.close()
 
 
+@pytest.mark.fault(4)
 def test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits(place, open_place):
     for number in range(20):
         place.write(f"memory/{number}.md", *(f"memo apple {number} {line}" for line in range(30)))

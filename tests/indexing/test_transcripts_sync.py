@@ -143,6 +143,7 @@ def stop_after(writes: int) -> Callable[[Progress], None]:
     return progress
 
 
+@pytest.mark.fault(2)
 @pytest.mark.usefixtures("small")
 def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(place, asked, open_place):
     place.say(PATH, *(f"memo apple {number}" for number in range(60)))
@@ -177,6 +178,7 @@ def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(place, o
     assert place.store.get_files()[PATH].vectors_missing is None
 
 
+@pytest.mark.fault(32)
 def test_what_was_recalled_is_never_indexed_again(place):
     place.write(
         "MEMORY.md",

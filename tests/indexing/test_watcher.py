@@ -36,6 +36,7 @@ def delete_and_restore(root: Path) -> None:
     (root / "memory" / "a.md").write_text("one, restored\n")
 
 
+@pytest.mark.fault(24)
 @pytest.mark.parametrize("change", [append, save_as_vim_does, replace_atomically, delete_and_restore])
 def test_a_change_is_found_by_one_sync_and_the_file_is_never_dropped(watched, root, change):
     one, index = watched(root, replace(CONFIG, sync=SyncConfig(debounce_seconds=3600.0)))
@@ -128,6 +129,7 @@ def test_a_workspace_that_goes_away_is_told_and_followed_again_when_it_comes_bac
     eventually(lambda: "memory/b.md" in index.records)
 
 
+@pytest.mark.fault(24)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 10))])
 def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watched, root, seed):
     one, index = watched(root)
@@ -152,6 +154,7 @@ def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watche
 
 
 # --- bursts
+@pytest.mark.fault(24)
 @pytest.mark.nightly
 def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_it(watched, root):
     one, index = watched(root)
@@ -197,6 +200,7 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root, talk):
 
 
 # --- with a real index
+@pytest.mark.fault(24)
 def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
     workspace, store = Workspace.open(root), open_store(index_file(root))
 

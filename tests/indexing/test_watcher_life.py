@@ -55,6 +55,7 @@ with watcher:
 """
 
 
+@pytest.mark.fault(24)
 def test_it_takes_over_from_a_process_that_is_killed(watched, root, tmp_path):
     (tmp_path / "index").mkdir()
     arguments = [sys.executable, "-c", OTHER_PROCESS, str(root), str(tmp_path / "index" / "index.sqlite")]
@@ -179,6 +180,7 @@ def test_an_interpreter_that_ends_takes_it_along_without_a_word(root, tmp_path, 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.fault(44)
 def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root, tmp_path):
     one, _ = watched(root)
     lock = tmp_path / "index" / "index.sqlite"

@@ -31,6 +31,7 @@ def texts(name):
     return st.lists(pieces | pieces | pieces | anything, max_size=14).map("".join)
 
 
+@pytest.mark.fault(65)
 @pytest.mark.parametrize("part", [None, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS))])
 @pytest.mark.parametrize("name", PARSERS)
 def test_any_text_is_read_or_refused_by_an_error_of_ours(name, part):
@@ -64,6 +65,7 @@ def stretched(name, size):
     yield "one line", mixed.replace("\n", " ")[:size]
 
 
+@pytest.mark.fault(65)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PARSERS)
 @pytest.mark.sampled(1)

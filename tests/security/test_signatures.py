@@ -113,6 +113,7 @@ def test_a_status_names_forged_records_that_nothing_has_read_before_also_while_a
         assert not [line for line in other.status().notices if DOOR in line]
 
 
+@pytest.mark.fault(63)
 def test_every_field_is_signed(memory, root):
     whole = (root / DOOR).read_text()
     names = {line.partition(":")[0] for line in whole.split("---")[1].split("\n") if line} - {"openclaw_memory"}
@@ -124,6 +125,7 @@ def test_every_field_is_signed(memory, root):
         (root / DOOR).write_text(whole)
 
 
+@pytest.mark.fault(63)
 def test_an_older_version_that_is_put_back_is_not_taken(memory, root):
     shutil.copy(root / DOOR, root.parent / "old")
     memory.records.confirm("fact", "door.code", value="cedar nine")
@@ -133,6 +135,7 @@ def test_an_older_version_that_is_put_back_is_not_taken(memory, root):
     assert "version 2 was signed here" in memory.records.list_unsigned()[0].problem
 
 
+@pytest.mark.fault(63)
 @pytest.mark.parametrize("by", ["records", "memory"])
 def test_a_forgotten_record_that_is_put_back_is_not_taken(memory, root, by):
     shutil.copy(root / DOOR, root.parent / "old")
@@ -161,6 +164,7 @@ def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
         memory.get(DOOR)
 
 
+@pytest.mark.fault(63)
 def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
     change(root, ("door.code: amber seven", "door.code: amber eight"))
     before = (root / DOOR).read_bytes()
@@ -177,6 +181,7 @@ def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
     assert (root / DOOR).read_bytes() == before
 
 
+@pytest.mark.fault(63)
 def test_a_forged_expiry_has_no_record_deleted(memory, root):
     change(root, ("ttl: ", "ttl: 1"), ("updated_at: ", 'updated_at: "2001-01-01T00:00:00Z"\nother: '))
     assert memory.records.expire() == []

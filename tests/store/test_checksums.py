@@ -13,6 +13,7 @@ def change(path, statement):
     db.close()
 
 
+@pytest.mark.fault(6)
 @pytest.mark.parametrize(
     "statement",
     [

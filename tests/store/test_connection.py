@@ -12,6 +12,7 @@ from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.schema import SCHEMA_VERSION
 
 
+@pytest.mark.fault(44)
 def test_files_and_folders_it_makes_are_for_their_owner_alone(path, build):
     umask = os.umask(0)
     try:
@@ -58,6 +59,7 @@ def test_everything_is_there_after_it_is_closed_and_opened_again(store, path, bu
     again.close()
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize(
     "content",
     [b"# Notes\n" * 1000, b"\0" * 8192, b"SQLite format 3\0" + b"\xff" * 5000, os.urandom(40_000)],

@@ -60,6 +60,7 @@ def first_words(store):
     }
 
 
+@pytest.mark.fault(44)
 def test_the_file_beside_is_for_its_owner_alone(store, path, build):
     filled(store, build, "old", count=3)
     next_one = store.begin_build(store.read_meta(), keep_rows=True)

@@ -74,6 +74,7 @@ def test_a_write_without_sqlite_vec_cannot_leave_stale_codes_behind(path, build)
     store.close()
 
 
+@pytest.mark.fault(22)
 def test_a_chunk_whose_vector_is_all_zero_is_found_by_its_words_alone(store, build):
     store.begin_build(build.META).publish()
     vectors = build.units(3)
@@ -104,6 +105,7 @@ def test_a_query_vector_that_does_not_fit_is_refused(store, bad, build):
         store.search_vector(bad.astype(np.float32), 3)
 
 
+@pytest.mark.fault(22)
 def test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy(store, build):
     build.fill(store, build.units(5))
     with pytest.raises(EmbedderError, match=r"have 16 dimensions.* 32 .*delete the index"):

@@ -54,11 +54,13 @@ def check_the_fence_holds(text, label):
     assert strip_fenced(f"before{block}after") == f"before{newlines}after"
 
 
+@pytest.mark.fault(31)
 @given(FORGED, st.text(max_size=9))
 def test_no_text_closes_its_fence(text, label):
     check_the_fence_holds(text, label)
 
 
+@pytest.mark.fault(31)
 @pytest.mark.parametrize(
     "forged",
     [
@@ -152,6 +154,7 @@ def test_a_megabyte_of_a_piece_of_a_fence_is_read_in_one_go(piece):
     assert strip_fenced(text) == text  # what is quadratic takes hours
 
 
+@pytest.mark.fault(31)
 @pytest.mark.nightly
 @settings(max_examples=5_000)
 @given(FORGED, st.text(max_size=9))

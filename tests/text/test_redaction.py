@@ -17,6 +17,7 @@ FORMATS = [*KNOWN, *LISTED]
 TOKENS = {**secret_samples.KNOWN, **secret_samples.LISTED}
 
 
+@pytest.mark.fault(33)
 @pytest.mark.parametrize("around", ["{}", "use {} now", '"{}"', "({}).", "key={}\n"])
 def test_a_token_known_by_its_prefix_is_masked(around):
     for name, token in TOKENS.items():
@@ -26,6 +27,7 @@ def test_a_token_known_by_its_prefix_is_masked(around):
             assert token[8:-5] not in safe, name
 
 
+@pytest.mark.fault(33)
 def test_every_pattern_has_a_token_that_only_it_masks():
     for one in FORMATS:
         assert any(one.literal in token and re.search(one.pattern, token) for token in TOKENS.values()), one
@@ -42,6 +44,7 @@ def test_a_password_in_an_address_is_hidden():
     assert redact("postgres://ana:s3cret@db.example/x") == "postgres://ana:***@db.example/x"
 
 
+@pytest.mark.fault(53)
 @pytest.mark.parametrize("off", ["off", "0", "False", "no"])
 def test_what_only_the_lists_know_is_masked_unless_that_is_switched_off(off, monkeypatch):
     texts = [*secret_samples.LISTED.values(), *secret_samples.NAMED.values(), "https://ana:s3cret@x.example"]
@@ -53,6 +56,7 @@ def test_what_only_the_lists_know_is_masked_unless_that_is_switched_off(off, mon
     assert all(redact(text) != text for text in texts)
 
 
+@pytest.mark.fault(33)
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text):
     assert redact(text) == text
@@ -149,6 +153,7 @@ def patterns_of_masking():
     return {**own, **{one.pattern: one.pattern for one in FORMATS}}
 
 
+@pytest.mark.fault(15)
 @pytest.mark.nightly
 def test_no_pattern_takes_long_by_itself():
     texts = [((piece * 100_000)[:100_000]) for piece in PIECES]
@@ -162,6 +167,7 @@ def test_no_pattern_takes_long_by_itself():
     assert slowest[0] <= BAR * SLOWER
 
 
+@pytest.mark.fault(15)
 @pytest.mark.parametrize("size", [3_000, pytest.param(100_000, marks=pytest.mark.nightly)])
 def test_no_text_takes_long(size):
     worst, worst_of_talk = (0.0, ""), (0.0, "")

@@ -71,6 +71,7 @@ def streamed(*pieces: str) -> str:
     return "".join([*map(stream.feed, pieces), stream.end()])
 
 
+@pytest.mark.fault(28)
 @pytest.mark.parametrize(
     ("reply", "shown"), [*((reply, "") for reply in (*SILENT, *SAYS_NOTHING)), *SHOWN.items()], ids=repr
 )
@@ -85,6 +86,7 @@ def test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_howev
             assert streamed(reply[:first], reply[first:second], reply[second:]) == shown
 
 
+@pytest.mark.fault(28)
 @given(st.lists(PIECES, max_size=12))
 def test_a_stream_shows_what_the_whole_reply_would(pieces):
     assert streamed(*pieces) == strip_silent("".join(pieces))

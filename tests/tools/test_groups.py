@@ -27,6 +27,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.fault(55)
 @pytest.mark.parametrize("query", QUESTIONS)
 @pytest.mark.parametrize("key", [GROUP, "agent:main:slack:channel:x", "telegram:group:1", "agent:main:matrix:room:!x"])
 @pytest.mark.sampled(7)

@@ -100,6 +100,7 @@ def test_marks_newlines_and_the_end_of_a_file_stay_as_they_are(workspace, before
     assert got(workspace).decode() == after
 
 
+@pytest.mark.fault(12)
 @pytest.mark.parametrize("seen", ["hash", "excerpt"])
 @pytest.mark.parametrize("now", ["a\nother\nc\n", "a\n", "new\na\nb\nc\n", ""])
 def test_lines_that_changed_meanwhile_are_a_conflict_and_stay(workspace, now, seen):
@@ -116,6 +117,7 @@ def test_lines_that_changed_meanwhile_are_a_conflict_and_stay(workspace, now, se
     assert error.current in str(error)
 
 
+@pytest.mark.fault(12)
 def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
     put(workspace, "a\nb\nc\n")
     seen = workspace.read_excerpt(NOTE)
@@ -124,6 +126,7 @@ def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
         Notes(workspace).delete(NOTE, 1, 1, expected=seen)
 
 
+@pytest.mark.fault(12)
 def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(workspace, monkeypatch):
     put(workspace, "a\n")
     real = atomic._fill
@@ -218,6 +221,7 @@ def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
     assert names(workspace) == [".lock", "topic.md"]
 
 
+@pytest.mark.fault(8)
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
 def test_a_failing_disk_leaves_the_note_as_it_was(workspace, monkeypatch, call):
     put(workspace, "a\n")
@@ -328,6 +332,7 @@ while done < 20:
 """
 
 
+@pytest.mark.fault(10)
 def test_processes_that_edit_one_line_at_once_lose_no_edit(workspace):
     put(workspace, "0\nrest\n")
     running = [python(MANY_EDITS, workspace.root, stdout=None) for _ in range(2)]

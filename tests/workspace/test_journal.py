@@ -161,6 +161,7 @@ for number in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.fault(10)
 @pytest.mark.nightly
 def test_eight_processes_that_append_at_once_lose_nothing(tmp_path):
     command = [sys.executable, "-c", MANY_APPENDS, str(tmp_path)]
@@ -209,6 +210,7 @@ def test_what_differs_is_added(tmp_path, text, title):
 UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize(
     ("zone", "now", "local"),
     [

@@ -85,6 +85,7 @@ def way(request, monkeypatch):
     monkeypatch.setattr(atomic, "CAN_WALK", request.param == "step by step")
 
 
+@pytest.mark.fault(13)
 @pytest.mark.usefixtures("way")
 def test_an_attack_reads_nothing(root):
     for attack in ATTACKS:
@@ -122,6 +123,7 @@ def test_a_refusal_says_why(root, path, word):
         read(WorkspaceFiles(root), path)
 
 
+@pytest.mark.fault(13)
 def test_a_swap_of_file_and_symlink_never_leaks(tmp_path):
     notes = tmp_path / "ws/memory"
     (notes / "real").mkdir(parents=True)
@@ -160,6 +162,7 @@ def test_a_swap_of_file_and_symlink_never_leaks(tmp_path):
     assert all(outcomes <= {b"a note", PathNotAllowedError, NotFoundError} for outcomes in seen.values())
 
 
+@pytest.mark.fault(13)
 @pytest.mark.parametrize("step", range(4))
 def test_a_folder_that_turns_into_a_symlink_between_two_steps_never_leaks(tmp_path, monkeypatch, step):
     notes = tmp_path / "ws/memory"
@@ -209,6 +212,7 @@ def test_no_descriptor_is_left_open(root):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.fault(16)
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -226,6 +230,7 @@ def test_text_is_decoded_and_otherwise_left_alone(data, text):
     assert decode(data, "x.md") == text
 
 
+@pytest.mark.fault(16)
 @pytest.mark.parametrize("data", [b"cr\xe8me", b"\xff\xfea", b"\xff\xfe\x00\xd8a\x00", b"\xc0\xaf", b"\xed\xa0\x80"])
 def test_bytes_that_are_no_text_are_reported_with_their_place(data):
     with pytest.raises(UndecodableError, match=r"x\.md is not text in utf-.*save it as UTF-8"):
@@ -248,6 +253,7 @@ def test_reading_on_from_next_start_gives_the_whole_text(text, lines, chars):
     assert shown == text.removesuffix("\n").split("\n") or (shown, text) == ([], "")
 
 
+@pytest.mark.fault(16)
 @pytest.mark.parametrize(
     ("text", "lines"),
     [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\n\n", 2), ("a\r\nb\r\n", 2), ("a\rb\u2028c\x0bd\x85e", 1)],

@@ -83,6 +83,7 @@ def test_a_symlink_on_the_way_to_an_extra_path_in_the_workspace_is_not_followed(
     assert "symlink" in reasons(found)["link/notes"]
 
 
+@pytest.mark.fault(17)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes device files")
 def test_devices_are_skipped_and_reported(tmp_path):
     lay_out(tmp_path, "memory/a.md")
@@ -126,6 +127,7 @@ def test_a_scan_is_the_same_object_as_the_last_one_exactly_while_nothing_changes
     assert (found.files, found.skipped) == (fresh.files, fresh.skipped)
 
 
+@pytest.mark.fault(19)
 @pytest.mark.nightly
 def test_more_than_a_hundred_thousand_files_are_scanned(tmp_path):
     for folder in range(100):

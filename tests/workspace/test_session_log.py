@@ -93,6 +93,7 @@ def test_messages_are_those_of_one_branch(workspace):
         log.read_messages(leaf="x")
 
 
+@pytest.mark.fault(1)
 def test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows(workspace, tmp_path):
     log = workspace.open_log("s")
     first = log.append("user", "one")
@@ -148,6 +149,7 @@ def test_a_session_needs_an_id(workspace, session_id):
         workspace.open_log(session_id)
 
 
+@pytest.mark.fault(44)
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
 def test_only_their_owner_reads_logs(workspace, tmp_path):
     log = workspace.open_log("s")
@@ -196,6 +198,7 @@ for number in range(20):
 """
 
 
+@pytest.mark.fault(10)
 def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path):
     writers = [python(WRITES_MANY, tmp_path, who, stdin=subprocess.PIPE) for who in range(2)]
     assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2

@@ -111,6 +111,7 @@ def test_who_sent_a_message_from_where_is_not_what_was_said(tmp_path):
     assert shown(tmp_path, message("user", f"{envelope}\n{envelope}\nHello"))[0] == "User: Hello"
 
 
+@pytest.mark.fault(32)
 def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
     recalled = "<relevant-memories>\nold news\n</relevant-memories>\nWhat now?"
     token = "ghp_" + "a1" * 18

@@ -24,6 +24,7 @@ os.getpgid(0)
 """
 
 
+@pytest.mark.fault(37)
 @pytest.mark.parametrize("most", [40, pytest.param(2000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("max_bytes", [1 << 22, 4096], ids=["one file", "rotating"])
 @pytest.mark.sampled(1)
@@ -63,6 +64,7 @@ def test_part_of_an_entry_is_dropped_and_an_entry_ahead_of_its_head_counts(log):
     assert (log.verify().ok, log.verify().last) == (True, 9)
 
 
+@pytest.mark.fault(37)
 def test_entries_that_a_full_disk_refuses_are_a_notice_and_a_gap(log):
     log.fill(5)
     access = log.open()
@@ -114,6 +116,7 @@ def test_a_stuck_writer_keeps_no_one_waiting_for_long(log, monkeypatch):
     assert [gap.result for gap in log.verify().gaps] == ["missed 1"]
 
 
+@pytest.mark.fault(37)
 @pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 @pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
 def test_a_writer_killed_at_any_system_call_leaves_a_log_that_is_whole(log, tmp_path, most):

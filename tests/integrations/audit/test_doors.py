@@ -71,6 +71,7 @@ def entered(at, door):
     return found
 
 
+@pytest.mark.fault(37)
 @pytest.mark.parametrize("name", [name for name in KINDS if name in SHOWING])
 def test_a_door_that_shows_something_is_named(place, name):
     found = entered(place, lambda: SHOWING[name](place, ASKED[0]))

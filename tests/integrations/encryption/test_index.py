@@ -61,6 +61,7 @@ def files_of(path):
 
 
 # --- made
+@pytest.mark.fault(38)
 def test_an_index_that_is_made_is_encrypted_where_the_settings_say_so(filled):
     with closing(open_store(filled)) as store:
         engine = store.describe().engine
@@ -136,6 +137,7 @@ def test_processes_that_make_an_index_at_once_make_one_key(tmp_path):
 
 
 # --- known to this user's machine
+@pytest.mark.fault(38)
 def test_a_plain_index_in_the_place_of_an_encrypted_one_is_an_error(filled, tmp_path):
     other = tmp_path / "another agent"
     other.mkdir()
@@ -160,6 +162,7 @@ def test_a_store_without_the_hook_says_that_it_is_missing(filled):
         store.read_meta()
 
 
+@pytest.mark.fault(38)
 @pytest.mark.parametrize("read_only", [True, False])
 def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes(filled, read_only):
     before, key = files_of(filled), key_of(filled.parent)
@@ -184,6 +187,7 @@ def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes
     assert kept_keys() == set()
 
 
+@pytest.mark.fault(38)
 def test_where_the_data_folder_was_lost_nothing_is_set_aside_or_guessed(filled):
     State(filled.parent).path.unlink()
     before = files_of(filled)

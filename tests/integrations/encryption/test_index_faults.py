@@ -82,6 +82,7 @@ def telling(folder: Path) -> list[str]:
 
 
 # --- bits and pages
+@pytest.mark.fault(7)
 def test_each_of_a_hundred_flipped_bits_of_an_encrypted_index_is_detected(notes):
     index = index_file(notes)
     sound = index.read_bytes()
@@ -95,6 +96,7 @@ def test_each_of_a_hundred_flipped_bits_of_an_encrypted_index_is_detected(notes)
     assert missed == []
 
 
+@pytest.mark.fault(7)
 @pytest.mark.nightly
 def test_a_flipped_bit_at_the_beginning_of_an_encrypted_index_is_detected_or_means_nothing(notes):
     """The first 16 bytes are a salt for passwords, which a raw key has no use for; byte 19 is set right again."""
@@ -117,6 +119,7 @@ def problems(notes: Path) -> tuple[str, ...]:
         return store.verify()
 
 
+@pytest.mark.fault(7)
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.sampled(2)
@@ -142,6 +145,7 @@ def test_a_damaged_encrypted_index_is_built_again_with_its_key(tmp_path, begun, 
 
 
 # --- keys
+@pytest.mark.fault(38)
 @pytest.mark.parametrize("way", ["no key", "no data folder", "another key and no data folder"])
 def test_without_its_key_a_memory_says_so_and_leaves_the_index_as_it_is(notes, way, tmp_path, monkeypatch):
     index = index_file(notes)
@@ -199,6 +203,7 @@ os.getpgid(0)
 """
 
 
+@pytest.mark.fault(38)
 @needs_strace
 @pytest.mark.nightly
 @pytest.mark.parametrize("was_plain", [False, True])
@@ -247,6 +252,7 @@ def before(notes: Path, change: str) -> Path:
     return notes
 
 
+@pytest.mark.fault(38)
 @needs_strace
 @pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
 @pytest.mark.sampled(1)
@@ -313,6 +319,7 @@ print(done)
 """
 
 
+@pytest.mark.fault(38)
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.nightly)])
 def test_processes_that_open_an_index_while_its_key_changes_find_what_is_there(tmp_path, notes, times):
     index, stop = index_file(notes), tmp_path / "stop"

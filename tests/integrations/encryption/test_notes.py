@@ -143,6 +143,7 @@ def test_documents_are_read_and_written_where_a_person_has_encrypted_them(memory
 
 
 # --- never in the open ---------------------------------------------------------------------------------------------
+@pytest.mark.fault(38)
 def test_no_text_of_an_encrypted_note_is_in_any_file(memory, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     seal(folder / "memory" / "health.md.age")

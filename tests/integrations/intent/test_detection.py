@@ -75,6 +75,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.sampled(12)
 async def test_a_malformed_reply_is_tried_once_more_and_then_rules_decide(reply):
@@ -150,6 +151,7 @@ def held(memory):
     return {path: path.read_bytes() for path in memory.workspace.root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize("message", [MESSAGE, INJECTED], ids=["asked", "injected"])
 @pytest.mark.parametrize("reply", [*HOSTILE.values(), *MALFORMED.values()], ids=[*HOSTILE, *MALFORMED])
 @pytest.mark.sampled(12)
@@ -186,6 +188,7 @@ replies = st.text(max_size=60) | st.fixed_dictionaries(
 ).map(json.dumps)
 
 
+@pytest.mark.fault(40)
 @given(reply=replies)
 def test_whatever_a_model_replies_the_answer_is_one_of_four_and_within_its_bounds(reply):
     found = detect_intent(MESSAGE, Model(reply))
@@ -238,6 +241,7 @@ async def ended(*tasks):
             await asyncio.sleep(0)
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize(("before", "late"), LATE.values(), ids=LATE)
 async def test_a_model_that_hangs_hangs_nobody(before, late):
     """The deadline is for both tries together. Its second tries succeed only if somebody waits for them."""
@@ -299,6 +303,7 @@ def test_where_it_is_off_nobody_is_asked():
     assert model.prompts == []
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize("threshold", [0.0, 0.6, 1.0])
 def test_rules_alone_never_act_whatever_the_threshold(threshold):
     rules = IntentConfig(confidence_threshold=threshold)
