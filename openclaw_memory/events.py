@@ -38,7 +38,8 @@ class Event(NamedTuple):
     Attributes:
         op: The operation: `search`, `get`, `append`, `forget`, ...
         places: The files that it reads or changes, each with its lines, such as `3-9,12`; "" for the whole file.
-        result: `ok`; `started` before a change and before an iteration; `planned`, `partly`, or the name of an error.
+        result: `ok`; `started` before a change and before an iteration; `planned`, `partly`, `busy`, or the name of an
+            error.
         actor: The doors that the call comes through, the outermost first, such as `mcp:zed/tool:memory_get`; `library`
             for a program that calls the memory itself.
         session: The session that the innermost door names, if any; see `acting_as`.

@@ -17,7 +17,7 @@ from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig,
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
-from openclaw_memory.conversation.window import get_flush_threshold
+from openclaw_memory.conversation.thresholds import get_flush_threshold
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcript_records import LABELS

@@ -11,7 +11,7 @@ from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
 
-# The one place that names the choices; each is the key of a function in the table behind the arrow.
+# The one place that names the choices; the functions of each are behind the arrow.
 Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunking.STYLES
 Fusion: TypeAlias = Literal["standardised", "weighted", "boosted"]  # -> search.candidates
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages
@@ -348,9 +348,10 @@ class StoreConfig(Section, frozen=True):
 
     Attributes:
         backend: The engine that answers searches: `builtin`, or one that a plug-in adds.
-        url: `"sqlite"`, a file in the workspace; `"sqlite:///PATH"`, a file elsewhere; or the URL of a store that a
-            package adds, such as `"postgresql://user@host/database?tenant=ID"`. A database that names no tenant has
-            each workspace as one by its path, and each memory of `Memories` by the name of its folder.
+        url: `"sqlite"`, the file `index.sqlite` in the user's data folder; `"sqlite:///PATH"`, a file of your choice,
+            seen from the workspace; or the URL of a store that a package adds, such as
+            `"postgresql://user@host/database?tenant=ID"`. A database that names no tenant has each workspace as one
+            by its path, and each memory of `Memories` by the name of its folder.
     """
 
     backend: str = "builtin"

@@ -21,7 +21,7 @@ from openclaw_memory.conversation.messages import (
     is_text_block,
     with_text,
 )
-from openclaw_memory.conversation.window import get_compaction_threshold, is_overflow
+from openclaw_memory.conversation.thresholds import get_compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_formats import get_message
 

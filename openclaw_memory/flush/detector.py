@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from openclaw_memory import _forks
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import check_window, find_flush_reason, is_overflow
+from openclaw_memory.conversation.thresholds import check_window, find_flush_reason, is_overflow
 
 _MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
 _MAX_RUNS = 1024  # frameworks do not report that a call was cancelled

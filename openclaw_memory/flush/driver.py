@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from openclaw_memory._log import warn
-from openclaw_memory.conversation.window import is_overflow
+from openclaw_memory.conversation.thresholds import is_overflow
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 

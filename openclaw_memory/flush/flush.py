@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
-from openclaw_memory.conversation.window import Kind, Reason, check_window, find_flush_reason
+from openclaw_memory.conversation.thresholds import Kind, Reason, check_window, find_flush_reason
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new

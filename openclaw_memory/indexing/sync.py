@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 # The code that reads, cuts and embeds files is imported if there are any: most syncs find nothing to do.
 
-# Raise it when chunking/, text.py, redaction.py, policies.py or fence.py begin to give other rows for the same
-# file: every index is then built again, as it is when the user's policies change.
+# Raise it when chunking/, text/ or indexing/ begin to give other rows for the same file: every index is then built
+# again, as it is when the user's policies change.
 ROWS_VERSION = 14
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MAX_REFUSED = 10

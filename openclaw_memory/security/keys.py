@@ -1,6 +1,6 @@
 """Read the keys of this user: 32 random bytes each, in the environment, and a secret in the user's data folder.
 
-A key is never used itself: `Key.derived` gives each purpose a key of its own, so that what one of them gives away says
+A key is never used itself: `Key.derive` gives each purpose a key of its own, so that what one of them gives away says
 nothing of the others.
 """
 
@@ -83,7 +83,7 @@ def find_signing_key(key_id: str) -> Key | None:
         key_id: The id.
 
     Raises:
-        UserKeyError, StoreError: As `signing`.
+        UserKeyError, StoreError: As `load_signing_key`.
     """
     keys = (load_signing_key(), *read_environment_keys(), Key(load_user_key()))
     return next((key for key in keys if key.id == key_id), None)

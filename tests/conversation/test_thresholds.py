@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import (
+from openclaw_memory.conversation.thresholds import (
     find_flush_reason,
     get_compaction_threshold,
     get_flush_threshold,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import get_compaction_threshold
+from openclaw_memory.conversation.thresholds import get_compaction_threshold
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.workspace import Workspace

@@ -31,7 +31,7 @@ from openclaw_memory.chunking.sliding_window import (
 )
 from openclaw_memory.config import JournalConfig, SearchConfig
 from openclaw_memory.config.sections import CompactionConfig, check_section
-from openclaw_memory.conversation.window import get_reserve, get_soft_threshold
+from openclaw_memory.conversation.thresholds import get_reserve, get_soft_threshold
 from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
