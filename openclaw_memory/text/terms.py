@@ -23,12 +23,10 @@ _CJK = (
 # `re` they are no part of a word, to a reader they are.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0971-\u0dff"
 _LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
-_WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
-_TOKEN = f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*"
+_TOKEN = f"[{_CJK}]+|(?:{_LETTERS_AND_DIGITS}+[{_MARKS}]*(?:[-_.]+(?={_LETTERS_AND_DIGITS}))?)+"
 _ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
-_BEGINS_WITH_CJK = re.compile(f"[{_CJK}]").match
-_ASCII_PARTS = re.compile("[A-Za-z0-9]+")
+_PARTS = re.compile("[^-_.]+")
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 HUMP = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")  # in every word in camelCase
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -90,7 +88,7 @@ def locate_words(text: str) -> list[tuple[int, int, str]]:
         if _is_cjk(token[0]):
             spans += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
         else:
-            parts = _select_part(token[0]).finditer(token[0])
+            parts = _PARTS.finditer(token[0])
             spans += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
     return spans
 
@@ -142,10 +140,6 @@ def _select_token(text: str) -> re.Pattern[str]:
     return _ASCII_TOKEN if text.isascii() else _compile(_TOKEN)
 
 
-def _select_part(token: str) -> re.Pattern[str]:
-    return _ASCII_PARTS if token.isascii() else _compile(_WORD)
-
-
 def _split_tokens(text: str) -> list[str]:
     composed = _compose(text)
     return _select_token(composed).findall(composed)
@@ -180,7 +174,7 @@ def _split_token_words(token: str) -> tuple[str, ...]:
     """Return the folded words of a token; a run of CJK counts as one word."""
     if _is_cjk(token):
         return (token,)
-    parts = _select_part(token).findall(token)
+    parts = _PARTS.findall(token)
     words = [fold(part) for part in parts]
     return tuple(dict.fromkeys([*words, *chain.from_iterable(map(_split_humps, parts))]))
 
@@ -200,7 +194,7 @@ def _lower_words(token: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _lower_parts(token: str) -> tuple[str, ...]:
-    parts = _select_part(token).findall(token)
+    parts = _PARTS.findall(token)
     return tuple(word for part in parts for word in (part.lower(), *_split_humps(part)))
 
 
@@ -234,4 +228,4 @@ def _stop_words(tokens: list[str]) -> frozenset[str]:
 
 
 def _is_cjk(token: str) -> bool:
-    return not token.isascii() and _BEGINS_WITH_CJK(token) is not None
+    return token >= _CJK[0] and _compile(f"[{_CJK}]").match(token) is not None
