@@ -158,7 +158,7 @@ class Memory:
         from openclaw_memory.backends.workspace_setup import load_codec
         from openclaw_memory.config.config import check_config
         from openclaw_memory.embeddings.selection import make_selector
-        from openclaw_memory.store.registry import store_of
+        from openclaw_memory.store.registry import choose_store
         from openclaw_memory.workspace import Workspace
         from openclaw_memory.workspace.settings import with_settings_inside
 
@@ -166,7 +166,7 @@ class Memory:
         workspace = Workspace.open(path, settings.files)
         settings = with_settings_inside(workspace.root, settings)
         codec = load_codec(workspace.root, settings)
-        index_store = store_of(store, workspace.root, index_path, settings, codec)
+        index_store = choose_store(store, workspace.root, index_path, settings, codec)
         return cls(
             replace(
                 workspace,

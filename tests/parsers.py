@@ -17,7 +17,7 @@ from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import parse_record
 from openclaw_memory.search.query_dates import find_dates
 from openclaw_memory.security import signatures
-from openclaw_memory.store.fts import quoted, usable_terms
+from openclaw_memory.store.fts import clean_terms, quote
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.fence import escape_fences, strip_fenced, strip_recalled
 from openclaw_memory.text.policies import Policies
@@ -116,9 +116,9 @@ _words.execute("INSERT INTO words VALUES ('the boiler is serviced')")
 
 def _query(text: str) -> None:
     select_content_words(text)
-    asked = usable_terms(split_query(text))
+    asked = clean_terms(split_query(text))
     if asked:
-        _words.execute("SELECT * FROM words WHERE words MATCH ?", (" OR ".join(map(quoted, asked)),)).fetchall()
+        _words.execute("SELECT * FROM words WHERE words MATCH ?", (" OR ".join(map(quote, asked)),)).fetchall()
 
 
 def _dates(text: str) -> None:

@@ -15,12 +15,12 @@ def index_in_postgres(monkeypatch):
 
     from openclaw_memory.store import registry
 
-    usual = registry.store_of
+    usual = registry.choose_store
 
-    def store_of(choice, root, index_path=None, *settings):
+    def choose_store(choice, root, index_path=None, *settings):
         if choice not in {None, "sqlite"}:
             return usual(choice, root, index_path, *settings)
         test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]  # without its phase: what a fixture opens is of it
         return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=f"{test} {index_path or root}")
 
-    monkeypatch.setattr(registry, "store_of", store_of)
+    monkeypatch.setattr(registry, "choose_store", choose_store)

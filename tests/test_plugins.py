@@ -9,7 +9,7 @@ from openclaw_memory import MemoryConfig
 from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
-from openclaw_memory.store.registry import store_of
+from openclaw_memory.store.registry import choose_store
 from openclaw_memory.types.codec import PlainText
 
 
@@ -89,4 +89,4 @@ def test_settings_of_plugins_are_tables():
 def test_a_codec_that_encrypts_and_makes_no_hook_opens_no_plain_index(tmp_path, monkeypatch):
     monkeypatch.setattr(PlainText, "is_active", True)
     with pytest.raises(ConfigError, match="PlainText makes no hook"):
-        store_of(None, tmp_path, codec=PlainText())
+        choose_store(None, tmp_path, codec=PlainText())

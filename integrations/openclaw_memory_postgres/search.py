@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.store import usable_terms
+from openclaw_memory.store import clean_terms
 from openclaw_memory.types import SOURCES, Hit, HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres.rows import hash_term
@@ -158,8 +158,8 @@ def find_usual(run: Run, request: HitRequest) -> Hits | None:
     Returns:
         The hits; None where terms were left out as common, and without them there are too few chunks.
     """
-    terms = [hash_term(term) for term in usable_terms(request.terms)]
-    keys = {term: hash_term(next(iter(usable_terms([term])), "")) for term in request.counted}
+    terms = [hash_term(term) for term in clean_terms(request.terms)]
+    keys = {term: hash_term(next(iter(clean_terms([term])), "")) for term in request.counted}
     statement = _BY_TERMS + ("" if request.vector is None else _BY_COSINES) + _FOUND
     if request.vector is not None:
         statement += _FOUND_NEAR + (_COSINES if request.all_cosines else "")

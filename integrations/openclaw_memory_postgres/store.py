@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from msgspec.structs import replace
 
 from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
-from openclaw_memory.store import gather_hits, usable_terms
+from openclaw_memory.store import clean_terms, gather_hits
 from openclaw_memory.types import (
     SOURCES,
     Build,
@@ -430,7 +430,7 @@ class PostgresStore:
         return [source for (source,) in rows]
 
     def _count_terms(self, terms: Sequence[str]) -> dict[str, int]:
-        keys = {term: hash_term(next(iter(usable_terms([term])), "")) for term in terms}
+        keys = {term: hash_term(next(iter(clean_terms([term])), "")) for term in terms}
         rows = self._ask(
             """SELECT term, sum(cardinality(chunks)) FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
             GROUP BY term""",
@@ -449,7 +449,7 @@ class PostgresStore:
         where: Where | None = None,
     ) -> list[Hit]:
         """Return the k best chunks by BM25 over segmented terms; only the first 64 terms count."""
-        searched = usable_terms(terms)
+        searched = clean_terms(terms)
         if not searched or k < 1:
             return []
         ids = self._filter_ids(where, source)
@@ -638,7 +638,7 @@ class PostgresStore:
             wrong.append(f"{orphans} postings are of no chunk")
         return tuple(wrong)
 
-    def recover(self, reason: str) -> str:
+    def delete_damaged(self, reason: str) -> str:
         def write(generation: Generation) -> None:
             last = generation.run("SELECT max(last_id) FROM {s}.generations WHERE tenant = %(tenant)s").fetchone()
             for table in TABLES:

@@ -261,7 +261,7 @@ class IndexService:
 
         Raises:
             CorruptIndexError, IndexReplacedError: The error itself, if another attempt would not help: the index is
-                damaged and a sync that will recover it is at work, or it was replaced again and again.
+                damaged and a sync that will replace it is at work, or it was replaced again and again.
         """
         if isinstance(error, IndexReplacedError):
             if attempt >= MAX_TRIES:
@@ -269,9 +269,9 @@ class IndexService:
             return None
         if attempt >= MAX_REPAIRS:
             raise error
-        return self._recover(error, is_certain=attempt == MAX_REPAIRS - 1, is_locked=is_locked)
+        return self._delete_damaged(error, is_certain=attempt == MAX_REPAIRS - 1, is_locked=is_locked)
 
-    def _recover(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
+    def _delete_damaged(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
         """Delete the index if a deep check finds damage, or has missed it before; another process may have done so."""
         store, fault = self.store(), damage.damage or str(damage)
         if is_locked:
@@ -279,7 +279,7 @@ class IndexService:
             if not problems:
                 return f"the index was read wrongly and is read again: {fault}"
             # A search that meets the damage says so, and so does the sync that follows it.
-            self._recovered = store.recover(problems)
+            self._recovered = store.delete_damaged(problems)
             return self._recovered
         if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
             raise damage
@@ -287,7 +287,7 @@ class IndexService:
             with store.lock("sync", RECOVERY_SECONDS, self._make_notify(None)) as is_alone:
                 if not is_alone:
                     raise damage
-                return self._recover(damage, is_certain=is_certain, is_locked=True)
+                return self._delete_damaged(damage, is_certain=is_certain, is_locked=True)
         except SyncBusyError as busy:
             raise damage from busy
 
@@ -400,7 +400,7 @@ class IndexService:
             requested=self.embedders.requested,
             progress=progress,
             priority=self.priority,
-            cache=self.locate_cache() if self._should_cache(embedder) else None,
+            cache=self.make_cache() if self._should_cache(embedder) else None,
         )
 
     def _should_cache(self, embedder: Embedder | None) -> bool:
@@ -408,7 +408,7 @@ class IndexService:
         is_slow = embedder is not None and embedder.provider not in QUICK
         return is_slow and self.workspace.files.codec.key_id is None
 
-    def locate_cache(self) -> EmbeddingCache | None:
+    def make_cache(self) -> EmbeddingCache | None:
         """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
         from openclaw_memory.config.data_folder import locate_workspace_data
         from openclaw_memory.store.embedding_cache import EmbeddingCache, locate_cache
@@ -519,7 +519,7 @@ class IndexService:
                 if not is_alone:
                     return "its folder knows no locks, so that nothing is erased there: delete the index"
                 self.store().prune()
-            if (cache := self.locate_cache()) is not None:
+            if (cache := self.make_cache()) is not None:
                 cache.forget()
             if self.store().describe().unerased:
                 return "a program reads an old state of it: the first sync after that has ended erases the rest"

@@ -93,7 +93,7 @@ def read_status(
         without = f"{info.without_tokens} of {info.chunks} chunks have no tokens"
         lines.append(f"{without}: a search that finds one compares words instead")
 
-    cache, meta, batches = service.locate_cache(), current or stored, get_preparing(embedder)
+    cache, meta, batches = service.make_cache(), current or stored, get_preparing(embedder)
     policy_records = _select_current(workspace, stored, records, dirty.keys() - {file.path for file in waiting})
     return Status(
         workspace=str(workspace.root),

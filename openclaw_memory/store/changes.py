@@ -16,20 +16,20 @@ ROW = "changes"  # [[token, ids of the chunks that it removed, ids of those whos
 MAX_WRITES, MAX_IDS = 64, 2000
 
 
-def note(db: apsw.Connection, removed: Iterable[int], renewed: Iterable[int] = ()) -> None:
-    """Note which chunks the write of this transaction removed, and of which it changed the terms."""
+def record(db: apsw.Connection, removed: Iterable[int], renewed: Iterable[int] = ()) -> None:
+    """Record the chunks that this transaction removed, and those that got other terms."""
     import secrets
 
-    writes = [*log(written(db)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
-    while len(writes) > 1 and sum(len(gone) + len(others) for _, gone, others in writes) > MAX_IDS:
+    writes = [*log(read_row(db)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
+    while len(writes) > 1 and sum(len(ids) for _, *lists in writes for ids in lists) > MAX_IDS:
         del writes[0]
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (ROW, json.dumps(writes)))
 
 
-def written(db: apsw.Connection) -> object:
-    """Return the row as it is written; None where there is none."""
-    found = fetch(db, "SELECT value FROM meta WHERE key = ?", (ROW,))
-    return found[0][0] if found else None
+def read_row(db: apsw.Connection) -> object:
+    """Return the row as it is stored; None where there is none."""
+    rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (ROW,))
+    return rows[0][0] if rows else None
 
 
 def log(row: object) -> list[list[Any]]:

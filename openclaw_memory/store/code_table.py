@@ -1,4 +1,4 @@
-"""Whether the table of codes, which sqlite-vec keeps, serves a search: what can be asked of it without numpy."""
+"""Check without numpy that a search can use the table of codes that sqlite-vec keeps."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 
 
-def matches(db: apsw.Connection, dims: int) -> bool:
+def is_current(db: apsw.Connection, dims: int) -> bool:
     """Return whether `chunk_vectors` holds the code of every chunk that has a vector."""
     return fetch(db, "SELECT value FROM meta WHERE key = ?", (CODES_DIMS,)) == [(dims,)]
 
 
-def error(db: apsw.Connection, dims: int) -> str | None:
+def find_error(db: apsw.Connection, dims: int) -> str | None:
     """Return why a search would not use `chunk_vectors`, after a real query; None when it would."""
     if not fetch(db, WITH_VECTOR):
         return None
     if dims > VEC0_MAX_DIMS:
         return f"sqlite-vec takes up to {VEC0_MAX_DIMS} dimensions, the vectors have {dims}"
-    if not matches(db, dims):
+    if not is_current(db, dims):
         return "written without sqlite-vec: the next sync that changes a file fills its table again"
     try:
         try_look_ups(db)

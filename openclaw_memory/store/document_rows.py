@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.store import schema, vector_cache
+from openclaw_memory.store import schema, vector_rows
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, Hit, Source, StoredChunk
 
@@ -63,8 +63,8 @@ def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[Chu
     ]
     if vectors:
         schema.make_document_rows(db)
-        models = {identity: vector_cache.add_model(db, identity) for identity in {vector[0] for vector in vectors}}
-        db.executemany(ADD, ((models[identity], vector_cache.digest(key), path) for identity, key, path in vectors))
+        models = {identity: vector_rows.add_model(db, identity) for identity in {vector[0] for vector in vectors}}
+        db.executemany(ADD, ((models[identity], vector_rows.digest(key), path) for identity, key, path in vectors))
         mark_change(db)
 
 
@@ -107,15 +107,15 @@ def search_rows(
     """
     import numpy as np
 
-    from openclaw_memory.store.vectors import checked, page, products
+    from openclaw_memory.store.vectors import check_vector, decode_rows, score
 
-    model_id, dims = vector_cache.model(db, identity) or (0, None)
+    model_id, dims = vector_rows.read_model(db, identity) or (0, None)
     if dims is None or k < 1:
         return []
-    query = checked(vector, dims)
+    query = check_vector(vector, dims)
 
     def read() -> Any:
-        ids, matrix = page(fetch(db, ALL, (model_id, source)), len(query))
+        ids, matrix = decode_rows(fetch(db, ALL, (model_id, source)), len(query))
         return np.array(ids, np.int64), matrix
 
     def map_first_chunks() -> tuple[dict[int, int], list[int]]:
@@ -134,7 +134,7 @@ def search_rows(
         places = places[ids[places] == row_ids]
     is_narrow = passing is not None and FEW * len(passing) < len(ids)
     with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
-        scores = products(matrix[places], query) if is_narrow else products(matrix, query)[places]
+        scores = score(matrix[places], query) if is_narrow else score(matrix, query)[places]
     ids = ids[places]
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
@@ -145,10 +145,10 @@ def search_rows(
 
 def read_vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
     """Return the vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
-    from openclaw_memory.store.vectors import page
+    from openclaw_memory.store.vectors import decode_rows
 
     rows = fetch(db, CHOSEN, (_select_own(ids),)) if has_table(db) else []
-    return {-row_id: page([(row_id, embedding)], dims)[1][0] for row_id, embedding, dims in rows}
+    return {-row_id: decode_rows([(row_id, embedding)], dims)[1][0] for row_id, embedding, dims in rows}
 
 
 def read_rows(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
@@ -172,7 +172,7 @@ def _make_chunks(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
 
 def _select_own(ids: Iterable[int]) -> str:
     """Return the ids in the table, as JSON: outside they are negative, so that they differ from those of chunks."""
-    return vector_cache.as_json([-row_id for row_id in ids if row_id < 0])
+    return vector_rows.as_json([-row_id for row_id in ids if row_id < 0])
 
 
 def _load(db: apsw.Connection, cache: Cache, name: object, read: Callable[[], Any], empty: Any) -> Any:

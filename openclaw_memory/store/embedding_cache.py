@@ -72,9 +72,9 @@ class EmbeddingCache:
             rows = [row for row in fetch(db, LOAD, (digests,)) if row[2] is not None or not with_token_codes]
             if not rows:
                 return None
-            from openclaw_memory.store.vectors import page
+            from openclaw_memory.store.vectors import decode_rows
 
-            _, matrix = page(rows, len(rows[0][1]) // 2)
+            _, matrix = decode_rows(rows, len(rows[0][1]) // 2)
             codes = [row[2] for row in rows] if with_token_codes else None
             return [keys_by_digest[row[0]] for row in rows], matrix, codes
 
@@ -84,12 +84,12 @@ class EmbeddingCache:
         self, identity: str, keys: Sequence[str], vectors: Matrix, token_codes: Sequence[bytes] | None = None
     ) -> None:
         """Add vectors, shape (len(keys), dims), and remove the oldest ones beyond `max_entries`."""
-        from openclaw_memory.store.vectors import packed
+        from openclaw_memory.store.vectors import pack
 
         codes: Sequence[bytes | None] = token_codes or [None] * len(keys)
         rows = [
             (_digest(identity, key), self.workspace, vector, own)
-            for key, vector, own in zip(keys, packed(vectors, exactly=False), codes, strict=True)
+            for key, vector, own in zip(keys, pack(vectors, exactly=False), codes, strict=True)
         ]
 
         def write(db: apsw.Connection) -> None:

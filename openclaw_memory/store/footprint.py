@@ -11,7 +11,7 @@ BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
 BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
 
 
-def bytes_needed(chunks: int, dims: int) -> int:
+def estimate_bytes(chunks: int, dims: int) -> int:
     """Return how much memory an index of so many chunks may come to take, with some room to grow."""
     of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
     return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
@@ -19,7 +19,7 @@ def bytes_needed(chunks: int, dims: int) -> int:
 
 @cache
 def load_simsimd() -> tuple[Any, str | None]:
-    """Return the module simsimd; or None and what to say of it: it has no wheel for some machines."""
+    """Return the module simsimd; or None and an explanation: it has no wheel for some machines."""
     try:
         import simsimd
     except (ImportError, OSError) as error:

@@ -54,22 +54,22 @@ def search(
 
     A `Resident`, the index in memory, answers if any of the terms is enough.
     """
-    asked = usable_terms(terms)
-    if not asked or k < 1:
+    usable = clean_terms(terms)
+    if not usable or k < 1:
         return []
     if source is not None and _is_only_source(db, source, resident):
         source = None
     if match == "all":
-        return _ranked(db, " AND ".join(map(quoted, asked)), k, source, passing)
+        return _rank(db, " AND ".join(map(quote, usable)), k, source, passing)
 
-    rare = _select_rare(db, asked, resident)
+    rare = _select_rare(db, usable, resident)
     hits: list[Hit] = []
-    for some in (rare, asked):
-        if some and len(hits) < k and (some is rare or len(rare) < len(asked)):
+    for some in (rare, usable):
+        if some and len(hits) < k and (some is rare or len(rare) < len(usable)):
             if resident is None:
-                hits = _ranked(db, " OR ".join(map(quoted, some)), k, source, passing)
+                hits = _rank(db, " OR ".join(map(quote, some)), k, source, passing)
             else:
-                hits = resident.ranked(db, some, k, source, passing)
+                hits = resident.rank(db, some, k, source, passing)
     return hits
 
 
@@ -79,11 +79,11 @@ def _is_only_source(db: apsw.Connection, source: Source, resident: Any) -> bool:
     return not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,))
 
 
-def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
-    """Return in how many chunks each term occurs, in text or context."""
-    usable = {term: next(iter(usable_terms([term])), "") for term in terms}
+def count_documents(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
+    """Count the chunks that hold each term, in text or context."""
+    usable = {term: next(iter(clean_terms([term])), "") for term in terms}
     counts = dict(fetch(db, DOCUMENT_FREQUENCIES, (json.dumps(list(usable.values())),)))
-    return {term: int(counts.get(held, 0)) for term, held in usable.items()}
+    return {term: int(counts.get(key, 0)) for term, key in usable.items()}
 
 
 def merge(db: apsw.Connection) -> None:
@@ -95,7 +95,7 @@ def merge(db: apsw.Connection) -> None:
     db.execute("INSERT INTO chunk_terms (chunk_terms) VALUES ('optimize')")
 
 
-def _ranked(
+def _rank(
     db: apsw.Connection, expression: str, k: int, source: Source | None, passing: frozenset[int] | None
 ) -> list[Hit]:
     statement, values = (RANKED, ()) if source is None else (OF_SOURCE, (source,))
@@ -109,11 +109,11 @@ def _select_rare(db: apsw.Connection, terms: Sequence[str], resident: Any) -> li
     total = resident.chunk_count if resident else fetch(db, "SELECT count(*) FROM chunks")[0][0]
     if total < LARGE_INDEX:
         return list(terms)
-    counts = resident.frequencies(db, terms) if resident else document_frequencies(db, terms)
+    counts = resident.count_documents(db, terms) if resident else count_documents(db, terms)
     return [term for term in terms if 0 < counts[term] < COMMON_SHARE * total]
 
 
-def usable_terms(terms: Iterable[str]) -> list[str]:
+def clean_terms(terms: Iterable[str]) -> list[str]:
     """Return the first 64 terms as an index holds them: valid UTF-8 without NUL, ASCII in lower case, once each.
 
     Args:
@@ -124,6 +124,6 @@ def usable_terms(terms: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(term for term in valid if term))[:MAX_TERMS]
 
 
-def quoted(term: str) -> str:
+def quote(term: str) -> str:
     """Return a term as FTS5 reads it in a query."""
     return '"' + term.replace('"', '""') + '"'

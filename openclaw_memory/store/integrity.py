@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import code_table, erasure, fts, rows, token_rows, vector_cache
+from openclaw_memory.store import code_table, erasure, fts, rows, token_rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
-from openclaw_memory.store.footprint import bytes_needed, load_simsimd
+from openclaw_memory.store.footprint import estimate_bytes, load_simsimd
 from openclaw_memory.types import StoreInfo
 
 ID_AT = 68  # where SQLite's header has the application's id
@@ -45,8 +45,8 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
     `extension` is the path of sqlite-vec's library, or None and the reason why it is not loaded.
     """
     library, vector_error = extension
-    dims, with_vec = vector_cache.dims(db), vector_error is None
-    error = vector_error or (None if dims is None else code_table.error(db, dims))
+    dims, with_vec = vector_rows.read_dims(db), vector_error is None
+    error = vector_error or (None if dims is None else code_table.find_error(db, dims))
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     chunks, log_bytes = sum(count for _, count in counts.values()), measure_file(path.with_name(f"{path.name}-wal"))
     statements = {"sqlite": "SELECT sqlite_version()", "journal_mode": "PRAGMA journal_mode"}
@@ -56,8 +56,8 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
         notices=(*info.notices, *filter(None, [load_simsimd()[1]])),
         files=sum(files for files, _ in counts.values()),
         chunks=chunks,
-        vectors=vector_cache.count(db),
-        without_tokens=token_rows.missing(db),
+        vectors=vector_rows.count(db),
+        without_tokens=token_rows.count_missing(db),
         sources=counts,
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
@@ -68,7 +68,7 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
             "apsw": apsw.apsw_version(),
             **{name: str(fetch(db, statement)[0][0]) for name, statement in statements.items()},
         },
-        memory_bytes=bytes_needed(chunks, dims or 0),
+        memory_bytes=estimate_bytes(chunks, dims or 0),
         unerased=erasure.is_pending(db),
     )
 
@@ -86,19 +86,19 @@ def list_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     yield from rows.list_problems(db)
     for words, statement in CONTRADICTIONS.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
-    if wrong := token_rows.problem(db):
+    if wrong := token_rows.find_problem(db):
         yield wrong
-    fts.document_frequencies(db, ["word"])
-    dims = vector_cache.dims(db)
-    if vector_cache.count(db):
+    fts.count_documents(db, ["word"])
+    dims = vector_rows.read_dims(db)
+    if vector_rows.count(db):
         from openclaw_memory.store import vectors
 
-        yield from vectors.problems(db)
-        if with_vec and dims is not None and code_table.matches(db, dims):
-            if error := code_table.error(db, dims):
+        yield from vectors.find_problems(db)
+        if with_vec and dims is not None and code_table.is_current(db, dims):
+            if error := code_table.find_error(db, dims):
                 yield f"sqlite-vec: {error}"
             else:
-                yield from vectors.problems_of_codes(db)
+                yield from vectors.find_code_problems(db)
 
 
 def measure_file(path: Path) -> int:

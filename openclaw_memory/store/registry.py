@@ -20,7 +20,7 @@ SQLITE, INDEX_NAME = "sqlite", "index.sqlite"
 StoreChoice: TypeAlias = "str | Store | Callable[[], Store]"
 
 
-def store_of(
+def choose_store(
     choice: StoreChoice | None,
     root: Path,
     index_path: str | os.PathLike[str] | None = None,

@@ -1,4 +1,4 @@
-"""What a process keeps of an index in memory, so that a search does not walk its tables.
+"""Keep in memory the parts of an index that a search reads, so that it does not walk the tables.
 
 That is a coarse code of each vector, the length of each chunk, and the chunks of each term that was asked for. Hits and
 scores are those of FTS5 and of exact cosines. A row of meta names the last writes: following one costs what it wrote.
@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from openclaw_memory import _forks
-from openclaw_memory.store import changes, footprint, fts, rows, vector_cache, vectors
+from openclaw_memory.store import changes, footprint, fts, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.footprint import (
     BYTES_OF_CHUNK,
@@ -26,9 +26,9 @@ from openclaw_memory.store.footprint import (
     EXACT_BYTES,
     MAX_CHUNKS,
     POSTING_BYTES,
-    bytes_needed,
+    estimate_bytes,
 )
-from openclaw_memory.store.vector_cache import as_json
+from openclaw_memory.store.vector_rows import as_json
 from openclaw_memory.types import SOURCES, Hit, Source, StoredChunk
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
     # From the code of a query, shape (1, dims), and those of chunks, shape (n, dims), to their products, shape (n,).
-    Multiply: TypeAlias = Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.float32]]
+    Scorer: TypeAlias = Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.float32]]
 
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
@@ -109,13 +109,13 @@ class Resident:
         self._last_mask: tuple[frozenset[int] | None, int, NDArray[np.bool_]] = None, 0, np.empty(0, bool)
 
     @contextmanager
-    def following(self, db: apsw.Connection, max_bytes: int) -> Iterator[Resident | None]:
+    def follow(self, db: apsw.Connection, max_bytes: int) -> Iterator[Resident | None]:
         """Yield this in the state of a transaction, for one thread; None where it is not worth it, or too large."""
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             yield None
             return
         try:
-            yield self if self._follow(db, max_bytes) else None
+            yield self if self._update(db, max_bytes) else None
         finally:
             self._lock.release()
 
@@ -126,17 +126,17 @@ class Resident:
             yield None
             return
         try:
-            yield self if self._written is not None and changes.written(db) == self._written else None
+            yield self if self._written is not None and changes.read_row(db) == self._written else None
         finally:
             self._lock.release()
 
-    def _size(self) -> int:
+    def _count_bytes(self) -> int:
         dims = self._codes.shape[1]
         of_chunks = len(self._ids) * (dims + BYTES_OF_CHUNK) + self._posting_bytes
         return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * BYTES_OF_TEXT
 
-    def _follow(self, db: apsw.Connection, max_bytes: int) -> bool:
-        written = changes.written(db)
+    def _update(self, db: apsw.Connection, max_bytes: int) -> bool:
+        written = changes.read_row(db)
         if written is None or written != self._written:
             log = changes.log(written)
             tokens = [token for token, _, _ in log]
@@ -144,11 +144,11 @@ class Resident:
                 return False  # of an earlier version of this library, or an older state than this one
             if self._tokens and self._tokens[-1] in tokens:
                 new = log[tokens.index(self._tokens[-1]) + 1 :]
-                self._remove({one for _, gone, _ in new for one in gone})
-                self._renew(db, {one for _, _, others in new for one in others})
+                self._remove({chunk_id for _, removed, _ in new for chunk_id in removed})
+                self._renew(db, {chunk_id for _, _, renewed in new for chunk_id in renewed})
             else:
                 self._clear()
-            model = vector_cache.model(db)
+            model = vector_rows.read_model(db)
             dims = 0 if model is None else model[1] or 0
             if not self._has_room(db, dims, max_bytes):
                 self._clear()
@@ -161,15 +161,15 @@ class Resident:
     def _has_room(self, db: apsw.Connection, dims: int, max_bytes: int) -> bool:
         """Return whether this index fits; others of this process, those used longest ago first, make room for it."""
         ((chunks,),) = fetch(db, "SELECT count(*) FROM chunks")
-        wanted = bytes_needed(int(chunks), dims)
-        if wanted > max_bytes:
+        size = estimate_bytes(int(chunks), dims)
+        if size > max_bytes:
             return False
         _RESIDENTS.add(self)
-        held = 0
-        for one in sorted(set(_RESIDENTS) - {self}, key=lambda one: one._turn, reverse=True):
-            held += one._size()
-            if held + wanted > max_bytes:
-                one._leave()
+        total = size
+        for resident in sorted(set(_RESIDENTS) - {self}, key=lambda resident: resident._turn, reverse=True):
+            total += resident._count_bytes()
+            if total > max_bytes:
+                resident._leave()
         return True
 
     def _leave(self) -> None:
@@ -180,28 +180,28 @@ class Resident:
 
     # --- following writes ----------------------------------------------------------------------------------------
 
-    def _remove(self, gone: Iterable[int]) -> None:
-        slots = self._slots(gone)
+    def _remove(self, ids: Iterable[int]) -> None:
+        slots = self._find_slots(ids)
         self._alive[slots] = False
         for chunk_id in self._ids[slots].tolist():
             self._chunks.pop(chunk_id, None)
         if 2 * int(self._alive[: self.count].sum()) < self.count:
             self._clear()
 
-    def _renew(self, db: apsw.Connection, others: Collection[int]) -> None:
-        if others:
-            found = dict(fetch(db, LENGTHS, (as_json(others),)))
-            slots = self._slots(found)
-            self._lengths[slots] = [_length(found[chunk_id]) for chunk_id in self._ids[slots].tolist()]
+    def _renew(self, db: apsw.Connection, ids: Collection[int]) -> None:
+        if ids:
+            sizes = dict(fetch(db, LENGTHS, (as_json(ids),)))
+            slots = self._find_slots(sizes)
+            self._lengths[slots] = [_count_terms(sizes[chunk_id]) for chunk_id in self._ids[slots].tolist()]
             self._postings, self._posting_bytes = {}, 0
 
-    def _slots(self, ids: Iterable[int]) -> NDArray[np.intp]:
-        """Return the slots of those of these chunks that are known."""
-        wanted = np.array(sorted(ids), np.int64)
-        slots = np.searchsorted(self._ids[: self.count], wanted)
-        slots, wanted = slots[slots < self.count], wanted[slots < self.count]
-        known: NDArray[np.intp] = slots[self._ids[slots] == wanted]
-        return known
+    def _find_slots(self, ids: Iterable[int]) -> NDArray[np.intp]:
+        """Return the slots of these chunks; unknown ids are left out."""
+        order = np.array(sorted(ids), np.int64)
+        slots = np.searchsorted(self._ids[: self.count], order)
+        slots, order = slots[slots < self.count], order[slots < self.count]
+        matches: NDArray[np.intp] = slots[self._ids[slots] == order]
+        return matches
 
     def _add(self, db: apsw.Connection, dims: int) -> None:
         """Read the chunks that came since."""
@@ -210,14 +210,14 @@ class Resident:
             self._grow(last, dims)
             self._ids[first:last] = [row[0] for row in added]
             self._sources[first:last] = [SOURCES.index(row[1]) for row in added]
-            self._lengths[first:last] = [_length(row[2]) for row in added]
+            self._lengths[first:last] = [_count_terms(row[2]) for row in added]
             self._alive[first:last] = True
             self._exact_rows[first:last] = -1
             self._vector_ids[first:last] = [row[3] or 0 for row in added]
             coded = np.flatnonzero(self._vector_ids[first:last])
             if dims and len(coded):
-                _, matrix = vectors.page([row[3:] for row in added if row[3]], dims)
-                self._codes[first:last][coded] = vectors.codes_of(matrix)
+                _, matrix = vectors.decode_rows([row[3:] for row in added if row[3]], dims)
+                self._codes[first:last][coded] = vectors.quantize(matrix)
             self.count, self._last = last, added[-1][0]
         self._frequencies = {}
         lengths, alive = self._lengths[: self.count], self._alive[: self.count]
@@ -234,19 +234,19 @@ class Resident:
             for name in ("_ids", "_alive", "_lengths", "_sources", "_vector_ids", "_exact_rows"):
                 old = getattr(self, name)
                 setattr(self, name, np.resize(old, room) if len(old) else np.empty(room, old.dtype))
-            self._codes = _more_rows(self._codes, room)
+            self._codes = _add_rows(self._codes, room)
         if dims and not self._codes.shape[1]:
             self._codes = np.zeros((len(self._ids), dims), np.int8)
 
     # --- keywords ------------------------------------------------------------------------------------------------
 
-    def frequencies(self, db: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
-        """Return in how many chunks each term occurs, in text or context."""
+    def count_documents(self, db: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
+        """Count the chunks that hold each term, in text or context."""
         if new := [term for term in terms if term not in self._frequencies]:
-            self._frequencies |= fts.document_frequencies(db, new)
+            self._frequencies |= fts.count_documents(db, new)
         return {term: self._frequencies[term] for term in terms}
 
-    def ranked(
+    def rank(
         self,
         db: apsw.Connection,
         terms: Sequence[str],
@@ -257,67 +257,67 @@ class Resident:
         """Return the k best chunks by BM25, of those `passing` if a set is given; equal scores in order of id."""
         slots: NDArray[np.intp] | None = None
         if passing is not None and FEW * len(passing) < self.count:  # they alone are scored
-            slots = np.flatnonzero(self._counted(source, passing))
+            slots = np.flatnonzero(self._select(source, passing))
         scores = np.zeros(self.count if slots is None else len(slots), np.float64)
         for term in terms:
-            posting = self._posting(db, term)
+            posting = self._load_posting(db, term)
             if posting.state != self._state:
-                posting.gains, posting.state = self._gains(posting), self._state
+                posting.gains, posting.state = self._compute_gains(posting), self._state
             if slots is None:
                 scores[posting.slots] += posting.gains
             elif len(posting.slots):
                 places = np.minimum(np.searchsorted(posting.slots, slots), len(posting.slots) - 1)
                 scores += np.where(posting.slots[places] == slots, posting.gains[places], 0.0)
         if slots is None:
-            slots = np.flatnonzero((scores > 0) & self._counted(source, passing))
+            slots = np.flatnonzero((scores > 0) & self._select(source, passing))
             scores = scores[slots]
         else:
             slots, scores = slots[scores > 0], scores[scores > 0]
-        best = _largest(scores, k)
+        best = _select_largest(scores, k)
         best = best[np.argsort(-scores[best], kind="stable")[:k]]
         return list(map(Hit, self._ids[slots[best]].tolist(), scores[best].tolist()))
 
-    def _gains(self, posting: Posting) -> NDArray[np.float64]:
-        held = int(np.count_nonzero(self._alive[posting.slots]))
-        idf = max(math.log((self.chunk_count - held + 0.5) / (held + 0.5)), 0.0) or LEAST_IDF
+    def _compute_gains(self, posting: Posting) -> NDArray[np.float64]:
+        frequency = int(np.count_nonzero(self._alive[posting.slots]))
+        idf = max(math.log((self.chunk_count - frequency + 0.5) / (frequency + 0.5)), 0.0) or LEAST_IDF
         counts = posting.counts.astype(np.float64)  # as FTS5 computes, to the last bit
         gains: NDArray[np.float64] = idf * (counts * (K1 + 1) / (counts + self._norms[posting.slots]))
         return gains
 
-    def _posting(self, db: apsw.Connection, term: str) -> Posting:
-        known = self._postings.pop(term, None)
-        found = known or Posting(np.empty(0, np.int32), np.empty(0, np.float32), 0)
-        if known is None or (known.last < self._last and fetch(db, LATER, (fts.quoted(term), known.last))):
-            found = self._with_later(db, term, found)
-            self._posting_bytes += found.size - (known.size if known else 0)
+    def _load_posting(self, db: apsw.Connection, term: str) -> Posting:
+        old = self._postings.pop(term, None)
+        posting = old or Posting(np.empty(0, np.int32), np.empty(0, np.float32), 0)
+        if old is None or (old.last < self._last and fetch(db, LATER, (fts.quote(term), old.last))):
+            posting = self._extend(db, term, posting)
+            self._posting_bytes += posting.size - (old.size if old else 0)
             while self._posting_bytes > self.count * POSTING_BYTES and self._postings:
                 self._posting_bytes -= self._postings.pop(next(iter(self._postings))).size
-        found.last = self._last
-        self._postings[term] = found
-        return found
+        posting.last = self._last
+        self._postings[term] = posting
+        return posting
 
-    def _with_later(self, db: apsw.Connection, term: str, known: Posting) -> Posting:
-        """Return what is known of a term with the chunks that came since."""
+    def _extend(self, db: apsw.Connection, term: str, old: Posting) -> Posting:
+        """Return the posting of a term with the chunks that came since."""
         fetch(db, TERM_PLACES)
-        ((places,),) = fetch(db, PLACES, (term, known.last))
+        ((places,),) = fetch(db, PLACES, (term, old.last))
         if places is None:
-            return known
-        found = np.fromstring(places, np.int64, sep=",")
-        weights = np.where(found > 0, np.float32(1), np.float32(fts.CONTEXT_WEIGHT))
-        found = np.abs(found)
-        first = np.flatnonzero(np.diff(found, prepend=0))
-        ids = found[first]
+            return old
+        columns = np.fromstring(places, np.int64, sep=",")
+        weights = np.where(columns > 0, np.float32(1), np.float32(fts.CONTEXT_WEIGHT))
+        all_ids = np.abs(columns)
+        first = np.flatnonzero(np.diff(all_ids, prepend=0))
+        ids = all_ids[first]
         slots = np.searchsorted(self._ids[: self.count], ids)
         if slots.max() >= self.count or (self._ids[slots] != ids).any():
             raise apsw.CorruptError(f"the term {term!r} is said to be in chunks that do not exist")
         counts = np.add.reduceat(weights, first)
         return Posting(
-            np.concatenate([known.slots, slots.astype(np.int32)]), np.concatenate([known.counts, counts]), self._last
+            np.concatenate([old.slots, slots.astype(np.int32)]), np.concatenate([old.counts, counts]), self._last
         )
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
-    def nearest(
+    def find_nearest(
         self,
         db: apsw.Connection,
         vector: Vector,
@@ -328,34 +328,34 @@ class Resident:
         """Return the k chunks of the highest cosine, of those `passing` if a set is given; equal scores by id."""
         if not self._codes.shape[1]:
             return []
-        query = vectors.checked(vector, self._codes.shape[1])
+        query = vectors.check_vector(vector, self._codes.shape[1])
         if k < 1 or not query.any():
             return []
-        wanted = k + vectors.slack(self.chunk_count)
-        slots = self._near(query, wanted, self._counted(source, passing))
-        scores = np.clip(vectors.products(self._vectors(db, slots), query), -1, 1)
+        limit = k + vectors.choose_slack(self.chunk_count)
+        slots = self._find_near(query, limit, self._select(source, passing))
+        scores = np.clip(vectors.score(self._load_vectors(db, slots), query), -1, 1)
         order = np.lexsort((slots, -scores))[:k]
         return list(map(Hit, self._ids[slots[order]].tolist(), scores[order].tolist()))
 
-    def _near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
-        code = vectors.codes_of(query[np.newaxis, :])
-        multiply = multiplier()
+    def _find_near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        code = vectors.quantize(query[np.newaxis, :])
+        score = choose_scorer()
         counted = counted & (self._vector_ids[: self.count] > 0)
         if FEW * np.count_nonzero(counted) < self.count:  # their codes alone are multiplied
             slots = np.flatnonzero(counted)
-            return slots[_largest(multiply(code, self._codes[slots]), k)] if len(slots) else slots
-        products = multiply(code, self._codes[: self.count])
+            return slots[_select_largest(score(code, self._codes[slots]), k)] if len(slots) else slots
+        products = score(code, self._codes[: self.count])
         products[~counted] = -np.inf
-        best = _largest(products, k)
+        best = _select_largest(products, k)
         return best[counted[best]]
 
-    def vectors(self, db: apsw.Connection, ids: Iterable[int]) -> dict[int, Vector]:
+    def get_vectors(self, db: apsw.Connection, ids: Iterable[int]) -> dict[int, Vector]:
         """Return the vector of each of these chunks; chunks without a vector are left out."""
-        slots = self._slots(ids)
+        slots = self._find_slots(ids)
         slots = slots[(self._vector_ids[slots] > 0) & self._alive[slots]]
-        return dict(zip(self._ids[slots].tolist(), self._vectors(db, slots), strict=True))
+        return dict(zip(self._ids[slots].tolist(), self._load_vectors(db, slots), strict=True))
 
-    def _vectors(self, db: apsw.Connection, slots: NDArray[np.intp]) -> Matrix:
+    def _load_vectors(self, db: apsw.Connection, slots: NDArray[np.intp]) -> Matrix:
         """Return the exact vectors of these slots, which ascend; shape (slots, dims).
 
         Raises:
@@ -381,26 +381,26 @@ class Resident:
         return self._exact[self._exact_rows[slots]]
 
     def _read_vectors(self, db: apsw.Connection, slots: NDArray[np.intp], dims: int) -> Matrix:
-        found, matrix = vectors.of_ids(db, self._vector_ids[slots].tolist(), dims)
-        if len(found) < len(slots):
+        ids, matrix = vectors.read_rows(db, self._vector_ids[slots].tolist(), dims)
+        if len(ids) < len(slots):
             raise apsw.CorruptError("a chunk has lost its vector")
         return matrix
 
     # --- chunks --------------------------------------------------------------------------------------------------
 
-    def chunks(self, db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
+    def get_chunks(self, db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
-        wanted, known = sorted(set(ids)), self._chunks
-        found = {chunk_id: known[chunk_id] for chunk_id in wanted if chunk_id in known}
-        if len(found) < len(wanted):
-            new = {stored.id: stored for stored in rows.read_chunks(db, (one for one in wanted if one not in found))}
-            if len(known) + len(new) > MAX_CHUNKS:
-                known.clear()
-            known |= new
-            found |= new
-        return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
+        order, cache = sorted(set(ids)), self._chunks
+        chunks = {chunk_id: cache[chunk_id] for chunk_id in order if chunk_id in cache}
+        if len(chunks) < len(order):
+            new = {chunk.id: chunk for chunk in rows.read_chunks(db, set(order) - chunks.keys())}
+            if len(cache) + len(new) > MAX_CHUNKS:
+                cache.clear()
+            cache |= new
+            chunks |= new
+        return [chunks[chunk_id] for chunk_id in order if chunk_id in chunks]
 
-    def _counted(self, source: Source | None, passing: frozenset[int] | None = None) -> NDArray[np.bool_]:
+    def _select(self, source: Source | None, passing: frozenset[int] | None = None) -> NDArray[np.bool_]:
         counted = self._alive[: self.count]
         if source is not None:
             counted = counted & (self._sources[: self.count] == SOURCES.index(source))
@@ -411,47 +411,47 @@ class Resident:
         ids, state, mask = self._last_mask
         if ids is not passing or state != self._state:
             mask = np.zeros(self.count, bool)
-            mask[self._slots(passing)] = True
+            mask[self._find_slots(passing)] = True
             self._last_mask = passing, self._state, mask
         return mask
 
 
-def multiplier() -> Multiply:
-    """Return what multiplies codes: simsimd, or numpy where it cannot be loaded."""
+def choose_scorer() -> Scorer:
+    """Choose a function that multiplies codes: of simsimd, or of numpy where that cannot be loaded."""
     simsimd, _ = footprint.load_simsimd()
     if simsimd is None:
-        return products_of_codes
+        return score_by_numpy
 
-    def multiply(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-        found = simsimd.cdist(code, codes, metric="dot", out_dtype="float32")
-        products: NDArray[np.float32] = np.asarray(found, np.float32)[0]
+    def score(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
+        row = simsimd.cdist(code, codes, metric="dot", out_dtype="float32")
+        products: NDArray[np.float32] = np.asarray(row, np.float32)[0]
         return products
 
-    return multiply
+    return score
 
 
-def products_of_codes(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Return the products of a code with each of many by numpy alone, in five times the time."""
+def score_by_numpy(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Multiply a code with each of many by numpy alone, in five times the time."""
     query = code[0].astype(np.float32)
     starts = range(0, max(1, len(codes)), PAGE_ROWS)
-    return np.concatenate([vectors.products(codes[at : at + PAGE_ROWS].astype(np.float32), query) for at in starts])
+    return np.concatenate([vectors.score(codes[at : at + PAGE_ROWS].astype(np.float32), query) for at in starts])
 
 
-def _largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
-    """Return the places of the k largest values, and of all that equal the least of them."""
+def _select_largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Return the places of the k largest values, and of all that equal the k-th."""
     if k >= len(values):
         return np.arange(len(values))
     return np.flatnonzero(values >= np.partition(values, len(values) - k)[len(values) - k])
 
 
-def _more_rows(matrix: NDArray[np.int8], rows: int) -> NDArray[np.int8]:
+def _add_rows(matrix: NDArray[np.int8], rows: int) -> NDArray[np.int8]:
     grown = np.zeros((rows, matrix.shape[1]), np.int8)
     grown[: len(matrix)] = matrix
     return grown
 
 
-def _length(sizes: bytes) -> int:
-    """Return the sum of the numbers of terms of both columns, which FTS5 writes as numbers of variable length."""
+def _count_terms(sizes: bytes) -> int:
+    """Count the terms of both columns; FTS5 writes the two numbers with variable length."""
     total = number = 0
     for byte in sizes:
         number = number << 7 | byte & 127

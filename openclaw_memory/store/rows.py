@@ -30,7 +30,7 @@ META_KEY = "memory_index_meta_v1"
 FILES_CHANGE = "files_change"  # the row of meta that has another value after each change of files
 STATE_ROWS = (INDEX_ID, FILES_CHANGE)
 STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {STATE_ROWS} ORDER BY key"
-NOTE = "note:"  # the names of notes begin so: they outlive a reset
+NOTE = "note:"  # keys of texts of `set_meta` begin so: they outlive a reset
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
@@ -131,27 +131,27 @@ def finish_build(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
-def write_note(db: apsw.Connection, name: str, text: str) -> bool:
+def write_meta_text(db: apsw.Connection, name: str, text: str) -> bool:
     """Store a text under a name; return whether the one before, as JSON, had keys that it lacks: names of files."""
-    before = read_note(db, name)
+    before = read_meta_text(db, name)
     db.execute(SET_META, (NOTE + name, text))
     return not _list_keys(before) <= _list_keys(text)
 
 
-def read_note(db: apsw.Connection, name: str) -> str | None:
+def read_meta_text(db: apsw.Connection, name: str) -> str | None:
     """Return the text under a name; None for an unknown name."""
     values = fetch(db, "SELECT value FROM meta WHERE key = ?", (NOTE + name,))
     return str(values[0][0]) if values else None
 
 
-def list_notes(db: apsw.Connection) -> dict[str, str]:
-    """Return every note by the name of its row."""
+def list_meta_texts(db: apsw.Connection) -> dict[str, str]:
+    """Return every such text by the key of its row."""
     return dict(fetch(db, "SELECT key, value FROM meta WHERE key GLOB ?", (f"{NOTE}*",)))
 
 
-def restore_notes(db: apsw.Connection, notes: Mapping[str, str]) -> None:
-    """Store notes of another index, as `list_notes` returns them."""
-    db.executemany(SET_META, notes.items())
+def restore_meta_texts(db: apsw.Connection, texts: Mapping[str, str]) -> None:
+    """Store the texts of another index, as `list_meta_texts` returns them."""
+    db.executemany(SET_META, texts.items())
 
 
 def _list_keys(text: str | None) -> set[str]:

@@ -21,14 +21,14 @@ from openclaw_memory.store import (
     changes,
     document_rows,
     erasure,
+    filter_cache,
     fts,
     integrity,
-    passing,
     rebuild,
     rows,
     schema,
     token_rows,
-    vector_cache,
+    vector_rows,
 )
 from openclaw_memory.store.connection import (
     IN_MEMORY,
@@ -116,7 +116,7 @@ class SqliteStore:
         )
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
-        self._passing_cache = passing.Cache()
+        self._filter_cache = filter_cache.Cache()
         self._residency = _Residency()  # snapshots share it
         self._resident: Resident | None = None  # of a snapshot, in its state
 
@@ -283,7 +283,7 @@ class SqliteStore:
         )
         try:
             built._document_cache, built._file_cache, built._residency = {}, {}, _Residency()
-            built._passing_cache = passing.Cache()
+            built._filter_cache = filter_cache.Cache()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             rebuild.remove(built._connections)
@@ -296,12 +296,12 @@ class SqliteStore:
         with self._connections.write() as db:
             self._clear(db)
             rows.write_meta(db, replace(meta, building=name))
-            model_id = vector_cache.add_model(db, meta.identity, meta.dims)
-            vector_cache.say_dims(db)
-            if dims := vector_cache.dims(db):
-                from openclaw_memory.store.vectors import halve
+            model_id = vector_rows.add_model(db, meta.identity, meta.dims)
+            vector_rows.copy_dims(db)
+            if dims := vector_rows.read_dims(db):
+                from openclaw_memory.store.vectors import shrink_vectors
 
-                halve(db, model_id, dims)
+                shrink_vectors(db, model_id, dims)
             erasure.record_removal(db, erase=True)
         return name
 
@@ -317,12 +317,12 @@ class SqliteStore:
             rows.finish_build(db, build)
 
     def _publish(self, built: Self) -> None:
-        """Take over the content of `built`; notes stay as they are here.
+        """Take over the content of `built`; the texts in `meta` stay as they are here.
 
         It is copied over this index in one transaction: readers in all processes see the old index or the new one.
         """
         with self._connections.lock() as live, built._connections.lock() as source:
-            rows.restore_notes(source, rows.list_notes(live))
+            rows.restore_meta_texts(source, rows.list_meta_texts(live))
             rebuild.copy_pages(source, live)
             rebuild.settle(live)
 
@@ -337,7 +337,7 @@ class SqliteStore:
         """Return indexed files by path: all, or those with these paths or ids, or parts of this."""
         with self._connections.read() as db:
             if id_prefix is not None:
-                return rows.find_files(db, "id_range", id_prefix, passing.end_of_prefix(id_prefix))
+                return rows.find_files(db, "id_range", id_prefix, filter_cache.end_of_prefix(id_prefix))
             if part_of is not None:
                 return rows.find_files(db, "part_of", part_of)
             if ids is not None:
@@ -359,7 +359,7 @@ class SqliteStore:
             rows.check_meta(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
-            dims, vector_ids = vector_cache.ids_of_rows(db, [row for _, chunks in new for row in chunks], made_for)
+            dims, vector_ids = vector_rows.find_ids(db, [row for _, chunks in new for row in chunks], made_for)
             there = rows.find_files(db, "paths", json.dumps([record.path for record, _ in new]))
             lines = rows.list_stored_lines(db, there)
             document_rows.remove_rows(db, there)
@@ -368,7 +368,7 @@ class SqliteStore:
             document_rows.add_rows(db, new)
             self._update_codes(db, dims, removed, added)
             if new:
-                changes.note(db, removed)
+                changes.record(db, removed)
                 erasure.record_removal(
                     db, erase=not lines <= rows.list_lines(row for _, chunks in new for row in chunks)
                 )
@@ -386,11 +386,11 @@ class SqliteStore:
         """
         with self._connections.write() as db:
             rows.check_meta(db, made_for)
-            dims, vector_ids = vector_cache.ids_of_rows(db, chunks, made_for)
+            dims, vector_ids = vector_rows.find_ids(db, chunks, made_for)
             lines = rows.list_stored_lines(db, [record.path], from_line)
             removed, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             self._update_codes(db, dims, removed, added)
-            changes.note(db, removed, same)
+            changes.record(db, removed, same)
             erasure.record_removal(db, erase=not lines <= rows.list_lines(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
@@ -399,8 +399,8 @@ class SqliteStore:
             removals = list(paths)
             document_rows.remove_rows(db, removals)
             count, removed = rows.remove_files(db, removals)
-            self._update_codes(db, vector_cache.dims(db), removed, [])
-            changes.note(db, removed)
+            self._update_codes(db, vector_rows.read_dims(db), removed, [])
+            changes.record(db, removed)
             if count:
                 erasure.record_removal(db, erase=True)
             return count
@@ -410,12 +410,12 @@ class SqliteStore:
     ) -> set[str]:
         """Return which of the keys have vectors under `identity`; None is the identity in `meta`."""
         with self._connections.read() as db:
-            model = vector_cache.model(db, identity)
+            model = vector_rows.read_model(db, identity)
             if model is None:
                 return set()
             if with_token_codes:
-                return token_rows.known(db, model[0], keys)
-            return set(vector_cache.known_keys(db, model[0], keys))
+                return token_rows.find_keys(db, model[0], keys)
+            return set(vector_rows.find_keys(db, model[0], keys))
 
     def add_vectors(
         self,
@@ -438,14 +438,14 @@ class SqliteStore:
         """
         if not keys:
             return
-        from openclaw_memory.store.vectors import checked_matrix, packed
+        from openclaw_memory.store.vectors import check_matrix, pack
 
-        matrix = checked_matrix(vectors, len(keys))
+        matrix = check_matrix(vectors, len(keys))
         with self._connections.write() as db:
-            model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
-            vector_cache.hold_to(db, model_id, matrix.shape[1])
-            of_chunks = (vector_cache.model(db) or (None,))[0] == model_id
-            vector_cache.add_vectors(db, model_id, keys, packed(matrix, exactly=not of_chunks))
+            model_id = vector_rows.require_model(db)[0] if identity is None else vector_rows.add_model(db, identity)
+            vector_rows.fix_dims(db, model_id, matrix.shape[1])
+            of_chunks = (vector_rows.read_model(db) or (None,))[0] == model_id
+            vector_rows.add_vectors(db, model_id, keys, pack(matrix, exactly=not of_chunks))
             if token_codes is not None:
                 token_rows.add(db, model_id, keys, token_codes)
             erasure.record_removal(db, erase=False)
@@ -466,8 +466,8 @@ class SqliteStore:
             with self._connections.write() as db:
                 erasure.mark_pruned(db)
                 with_documents, is_erasing = document_rows.has_table(db), erasure.is_pending(db)
-                removed = vector_cache.prune(db, with_documents=with_documents, is_erasing=is_erasing)
-                token_rows.prune(db, vector_cache.as_json(removed))
+                removed = vector_rows.prune(db, with_documents=with_documents, is_erasing=is_erasing)
+                token_rows.prune(db, vector_rows.as_json(removed))
         self._erase()
         return len(removed)
 
@@ -484,7 +484,7 @@ class SqliteStore:
         with self._connections.read() as db, self._residency.load(db, request.memory_bytes) as resident:
             pinned = self._open_pinned(db)
             pinned._resident = resident
-            counted = partial(fts.document_frequencies, db) if resident is None else partial(resident.frequencies, db)
+            counted = partial(fts.count_documents, db) if resident is None else partial(resident.count_documents, db)
             return gather_hits(
                 pinned,
                 request,
@@ -527,13 +527,13 @@ class SqliteStore:
         with self._connections.read() as db:
             ids = self._find_passing(db, where)
             if self._resident is not None and identity is None:
-                return self._resident.nearest(db, vector, k, source, ids)
+                return self._resident.find_nearest(db, vector, k, source, ids)
             if identity is not None:
                 return document_rows.search_rows(db, self._document_cache, vector, k, source, identity, ids)
-            dims = vector_cache.dims(db)
+            dims = vector_rows.read_dims(db)
             if dims is None:
                 return []
-            return vectors.nearest(db, vector, dims, k, source, ids, use_codes=self._vector_error is None)
+            return vectors.find_nearest(db, vector, dims, k, source, ids, use_codes=self._vector_error is None)
 
     def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """Return the vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
@@ -541,9 +541,9 @@ class SqliteStore:
 
         with self._connections.read() as db, self._share_resident(db) as resident:
             if resident is not None and all(at > 0 for at in chunk_ids):
-                return resident.vectors(db, chunk_ids)
-            dims, ids = vector_cache.dims(db), list(chunk_ids)
-            of_chunks = {} if dims is None else vectors.of_chunks(db, dims, ids)
+                return resident.get_vectors(db, chunk_ids)
+            dims, ids = vector_rows.read_dims(db), list(chunk_ids)
+            of_chunks = {} if dims is None else vectors.read_vectors(db, dims, ids)
             return {**of_chunks, **document_rows.read_vectors(db, ids)}
 
     def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
@@ -551,10 +551,10 @@ class SqliteStore:
         with self._connections.read() as db, self._share_resident(db) as resident:
             ids = list(ids)
             if resident is not None and all(at > 0 for at in ids):
-                chunks = resident.chunks(db, ids)
+                chunks = resident.get_chunks(db, ids)
             else:
                 chunks = [*document_rows.read_rows(db, ids), *rows.read_chunks(db, [at for at in ids if at > 0])]
-            codes = token_rows.of_chunks(db, ids) if token_codes else {}
+            codes = token_rows.read_codes(db, ids) if token_codes else {}
             return [replace(chunk, token_codes=codes[chunk.id]) if chunk.id in codes else chunk for chunk in chunks]
 
     @contextmanager
@@ -569,7 +569,7 @@ class SqliteStore:
     def set_meta(self, name: str, text: str) -> None:
         """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
-            if forgotten := rows.write_note(db, name, text):
+            if forgotten := rows.write_meta_text(db, name, text):
                 erasure.record_removal(db, erase=True)
         if forgotten:
             self._erase()
@@ -577,7 +577,7 @@ class SqliteStore:
     def get_meta(self, name: str) -> str | None:
         """Return the text under a name; None for an unknown name."""
         with self._connections.read() as db:
-            return rows.read_note(db, name)
+            return rows.read_meta_text(db, name)
 
     def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """Return all chunks of one file, in the order of its lines; with an `identity`, the rows of that model."""
@@ -641,7 +641,7 @@ class SqliteStore:
             problems.append(error.damage or str(error))
         return tuple(problems)
 
-    def recover(self, reason: str) -> str:
+    def delete_damaged(self, reason: str) -> str:
         """Delete a damaged index and return the reason; an empty one takes its place.
 
         Raises:
@@ -657,12 +657,12 @@ class SqliteStore:
         self._connections.close()
         self._document_cache.clear()
         self._file_cache.clear()
-        self._passing_cache.clear()
+        self._filter_cache.clear()
         self._residency.resident = None
 
     def _find_passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
         """Return the ids of the chunks that pass a filter; None without one."""
-        return passing.ids_of(db, self._passing_cache, where) if where else None
+        return filter_cache.find_ids(db, self._filter_cache, where) if where else None
 
     def _share_resident(self, db: apsw.Connection) -> AbstractContextManager[Resident | None]:
         """Share the index in memory, if it is in the state of a snapshot."""
@@ -701,7 +701,7 @@ class _Residency:
         from openclaw_memory.store.resident import Resident
 
         self.resident = self.resident or Resident()
-        return self.resident.following(db, max_bytes)
+        return self.resident.follow(db, max_bytes)
 
 
 class _BuildInPlace:

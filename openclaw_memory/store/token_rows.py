@@ -1,11 +1,11 @@
-"""The codes of tokens: a row for each vector whose embedder gave tokens, in a table of its own."""
+"""Store the codes of tokens in a table of their own: a row for each vector that came with tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from openclaw_memory.store import schema, vector_cache
+from openclaw_memory.store import schema, vector_rows
 from openclaw_memory.store.connection import fetch
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ ON CONFLICT DO NOTHING
 """
 KNOWN = f"""
 SELECT wanted.value FROM json_each(?) AS wanted CROSS JOIN vectors
-ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {vector_cache.KEY_BYTES})
+ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {vector_rows.KEY_BYTES})
 CROSS JOIN token_codes ON vector_id = vectors.id
 """
 OF_CHUNKS = """
@@ -37,39 +37,39 @@ def add(db: apsw.Connection, model_id: int, keys: Sequence[str], codes: Sequence
     """Store codes with the vectors of these keys, which are stored; existing codes stay."""
     schema.make_token_rows(db)
     pairs = zip(keys, codes, strict=True)
-    db.executemany(ADD, ((own, model_id, vector_cache.digest(key)) for key, own in pairs))
+    db.executemany(ADD, ((own, model_id, vector_rows.digest(key)) for key, own in pairs))
 
 
-def known(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> set[str]:
+def find_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> set[str]:
     """Return the keys of vectors that have a row here."""
-    if not are_there(db):
+    if not has_table(db):
         return set()
-    return {key for (key,) in vector_cache.looked_up(db, KNOWN, model_id, keys)}
+    return {key for (key,) in vector_rows.look_up(db, KNOWN, model_id, keys)}
 
 
-def of_chunks(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, bytes]:
+def read_codes(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, bytes]:
     """Return the codes of chunks by id; those without codes are left out."""
-    return dict(fetch(db, OF_CHUNKS, (vector_cache.as_json(ids),))) if are_there(db) else {}
+    return dict(fetch(db, OF_CHUNKS, (vector_rows.as_json(ids),))) if has_table(db) else {}
 
 
-def missing(db: apsw.Connection) -> int:
-    """Return how many chunks have a vector but no codes."""
+def count_missing(db: apsw.Connection) -> int:
+    """Count the chunks that have a vector but no codes."""
     ((chunks,),) = fetch(db, WITH_VECTOR)
-    return int(chunks - fetch(db, WITH_CODES)[0][0]) if are_there(db) else int(chunks)
+    return int(chunks - fetch(db, WITH_CODES)[0][0]) if has_table(db) else int(chunks)
 
 
 def prune(db: apsw.Connection, vector_ids: str) -> None:
-    """Remove the codes of vectors, whose ids are given as JSON."""
-    if are_there(db):
+    """Remove the codes of the vectors with these ids, which are JSON."""
+    if has_table(db):
         db.execute(PRUNE, (vector_ids,))
 
 
-def problem(db: apsw.Connection) -> str | None:
-    """Return in words what is wrong with these rows; None if nothing is."""
-    lost = int(fetch(db, ODD)[0][0]) if are_there(db) else 0
+def find_problem(db: apsw.Connection) -> str | None:
+    """Return the fault of these rows in words; None for sound ones."""
+    lost = int(fetch(db, ODD)[0][0]) if has_table(db) else 0
     return f"{lost} codes of tokens have a vector that does not exist" if lost else None
 
 
-def are_there(db: apsw.Connection) -> bool:
+def has_table(db: apsw.Connection) -> bool:
     """Return whether this index has the table of these rows."""
     return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'token_codes'"))

@@ -19,7 +19,7 @@ import numpy as np
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import code_table
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.vector_cache import as_json
+from openclaw_memory.store.vector_rows import as_json
 from openclaw_memory.types import Hit, Source
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
 EVEN, SHARE_READ, SHARE_READ_BY_CODE = 1.25, 0.07, 0.0007
 
 MODELS = "SELECT id, dims FROM models"
-HALVE = "UPDATE vectors SET embedding = ? WHERE id = ?"
+SHRINK = "UPDATE vectors SET embedding = ? WHERE id = ?"
 WIDE_PAGE = """
 SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? AND length(embedding) > ? ORDER BY id LIMIT ?
 """
@@ -82,7 +82,7 @@ WHERE chunks.id > ? AND (? IS NULL OR files.source = ?) ORDER BY chunks.id LIMIT
 """
 
 
-def nearest(
+def find_nearest(
     db: apsw.Connection,
     vector: Vector,
     dims: int,
@@ -96,50 +96,50 @@ def nearest(
 
     A zero vector has no neighbours. With a set of ids `passing` a filter, other chunks are left out.
     """
-    query = checked(vector, dims)
+    query = check_vector(vector, dims)
     if k < 1 or not query.any():
         return []
     ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
-    wanted = enough = k + slack(count)
+    limit = enough = k + choose_slack(count)
     if passing is not None:
-        wanted = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
-    reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * wanted)
+        limit = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
+    reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * limit)
     pages: Iterable[Page] | None = None
-    if use_codes and not reads_all and wanted <= VEC0_MAX_K and code_table.matches(db, dims):
-        near = _candidates(db, query, wanted, source)
-        ids = near if passing is None else [one for one in near if one in passing][:enough]
-        if passing is None or len(ids) == enough or len(near) < wanted:
-            pages = [_candidate_page(db, ids, dims)]
+    if use_codes and not reads_all and limit <= VEC0_MAX_K and code_table.is_current(db, dims):
+        near = _find_candidates(db, query, limit, source)
+        ids = near if passing is None else [chunk_id for chunk_id in near if chunk_id in passing][:enough]
+        if passing is None or len(ids) == enough or len(near) < limit:
+            pages = [_read_candidates(db, ids, dims)]
     if pages is None:
-        found = _row_pages(db, source) if passing is None else _pages_of(db, passing, source)
-        pages = (page(rows, dims) for rows in found)
+        batches = _scan_pages(db, source) if passing is None else _read_pages(db, passing, source)
+        pages = (decode_rows(rows, dims) for rows in batches)
     best: list[Hit] = []
     for ids, matrix in pages:
-        scores = np.clip(products(matrix, query), -1, 1)
+        scores = np.clip(score(matrix, query), -1, 1)
         best += [Hit(ids[row], float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k].tolist()]
         best = sorted(best, key=lambda hit: (-hit.score, hit.chunk_id))[:k]
     return best
 
 
-def slack(count: int) -> int:
-    """Return how many more codes than wanted to look at among `count` of them."""
+def choose_slack(count: int) -> int:
+    """Return the number of codes to look at beyond those needed, among `count`."""
     return int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, count))))
 
 
-def products(matrix: Matrix, vector: Vector) -> Vector:
+def score(matrix: Matrix, vector: Vector) -> Vector:
     """Return the products of the rows of a matrix, shape (n, dims), with a vector, shape (dims,)."""
     step = max(1, PRODUCT_SIZE // max(1, len(vector)))
     parts = [matrix[at : at + step] @ vector for at in range(0, max(1, len(matrix)), step)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
+def read_vectors(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
     """Return the vector of each of these chunks; chunks without a vector are left out."""
-    found, matrix = chosen(db, ids, dims)
-    return dict(zip(found, matrix, strict=True))
+    chunk_ids, matrix = _read_chunks(db, ids, dims)
+    return dict(zip(chunk_ids, matrix, strict=True))
 
 
-def checked(vector: Vector, dims: int) -> Vector:
+def check_vector(vector: Vector, dims: int) -> Vector:
     """Return `vector` as float32 of shape (dims,).
 
     Raises:
@@ -156,7 +156,7 @@ def checked(vector: Vector, dims: int) -> Vector:
     return query
 
 
-def checked_matrix(vectors: Matrix, count: int) -> Matrix:
+def check_matrix(vectors: Matrix, count: int) -> Matrix:
     """Return `vectors` as contiguous little-endian float32 of shape (count, dims), for storing.
 
     Raises:
@@ -165,14 +165,14 @@ def checked_matrix(vectors: Matrix, count: int) -> Matrix:
     matrix = np.ascontiguousarray(vectors, dtype="<f4")
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] < 1:
         raise EmbedderError(f"{count} texts gave vectors of shape {matrix.shape}; one row for each text is needed")
-    if not _makes_sense(matrix):
+    if not _is_usable(matrix):
         raise EmbedderError(
             f"the vectors hold a NaN, an infinity or more than {LARGEST:g} and were not stored; check the embedder"
         )
     return matrix + np.float32(0)  # turns -0.0 into 0.0, so that an all-zero vector is all zero bytes
 
 
-def packed(matrix: Matrix, *, exactly: bool) -> list[bytes]:
+def pack(matrix: Matrix, *, exactly: bool) -> list[bytes]:
     """Return the rows of a checked matrix as they are stored: little-endian float32 if `exactly`, else int16.
 
     The latter fill the range of int16, whatever their largest component, and are read as unit vectors.
@@ -184,13 +184,13 @@ def packed(matrix: Matrix, *, exactly: bool) -> list[bytes]:
     return [row.tobytes() for row in matrix]
 
 
-def halve(db: apsw.Connection, model_id: int, dims: int) -> None:
+def shrink_vectors(db: apsw.Connection, model_id: int, dims: int) -> None:
     """Store vectors of a model as directions that are float32: it is that of the chunks from now on."""
     last = 0
     while rows := fetch(db, WIDE_PAGE, (model_id, last, 2 * dims, SCAN_ROWS)):
-        last = _after(last, rows)
-        ids, matrix = page(rows, dims)
-        db.executemany(HALVE, zip(packed(matrix, exactly=False), ids, strict=True))
+        last = _advance(last, rows)
+        ids, matrix = decode_rows(rows, dims)
+        db.executemany(SHRINK, zip(pack(matrix, exactly=False), ids, strict=True))
 
 
 # --- codes -------------------------------------------------------------------------------------------------------
@@ -208,44 +208,44 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
     """
     if dims > code_table.VEC0_MAX_DIMS:
         return
-    with _damage_distinguished(db):
-        if not code_table.matches(db, dims):
+    with _detect_damage(db):
+        if not code_table.is_current(db, dims):
             _fill_codes(db, dims)
             return
         code_table.try_look_ups(db)
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
         _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(added),)), dims)
-        if _sparse(db):
+        if _is_sparse(db):
             _fill_codes(db, dims)
 
 
-def problems(db: apsw.Connection) -> Iterator[str]:
-    """Yield which vectors, of all models, cannot be what was written, in words.
+def find_problems(db: apsw.Connection) -> Iterator[str]:
+    """Yield a sentence on each page of vectors, of any model, with one that was never written so.
 
     A flipped bit that leaves a vector finite is not found.
     """
     for model_id, dims in fetch(db, MODELS):
         last = 0
         while rows := fetch(db, VECTOR_PAGE, (model_id, last, SCAN_ROWS)):
-            last = _after(last, rows)
+            last = _advance(last, rows)
             try:
-                page(rows, dims or 0)
+                decode_rows(rows, dims or 0)
             except apsw.CorruptError as error:
                 yield f"vectors {rows[0][0]} to {last}: {error}"
 
 
-def problems_of_codes(db: apsw.Connection) -> Iterator[str]:
+def find_code_problems(db: apsw.Connection) -> Iterator[str]:
     """Yield in words where `chunk_vectors` holds codes of other chunks than those that have vectors."""
-    held: list[int] = []
+    coded: list[int] = []
     for numbers, valid in fetch(db, "SELECT rowids, validity FROM chunk_vectors_chunks"):
         taken = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little").astype(bool)
-        held += np.frombuffer(numbers, dtype="<i8")[taken].tolist()
-    if sorted(held) != [chunk_id for (chunk_id,) in fetch(db, IDS_WITH_VECTOR)]:
+        coded += np.frombuffer(numbers, dtype="<i8")[taken].tolist()
+    if sorted(coded) != [chunk_id for (chunk_id,) in fetch(db, IDS_WITH_VECTOR)]:
         yield "sqlite-vec: there are codes of chunks that do not exist, or chunks without one"
 
 
 @contextmanager
-def _damage_distinguished(db: apsw.Connection) -> Iterator[None]:
+def _detect_damage(db: apsw.Connection) -> Iterator[None]:
     """Distinguish damage from a full disk, for which vec0 has the same error.
 
     Raises:
@@ -264,38 +264,38 @@ def _damage_distinguished(db: apsw.Connection) -> Iterator[None]:
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
     db.execute("DROP TABLE IF EXISTS chunk_vectors")
     db.execute(CREATE_CODES.format(dims=int(dims)))
-    for rows in _row_pages(db, None):
+    for rows in _scan_pages(db, None):
         _insert_codes(db, rows, dims)
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (code_table.CODES_DIMS, dims))
 
 
 def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: int) -> None:
     """Add the codes of rows (chunk id, embedding, source)."""
-    ids, matrix = page(rows, dims)
-    codes = zip(ids, (row[2] for row in rows), _codes(matrix), strict=True)
+    ids, matrix = decode_rows(rows, dims)
+    codes = zip(ids, (row[2] for row in rows), _encode(matrix), strict=True)
     db.executemany("INSERT INTO chunk_vectors (rowid, source, code) VALUES (?, ?, vec_int8(?))", codes)
 
 
-def _sparse(db: apsw.Connection) -> bool:
+def _is_sparse(db: apsw.Connection) -> bool:
     """Return whether half of the places are holes: vec0 fills those of its last block, and drops only empty blocks."""
     ((blocks,),) = fetch(db, "SELECT count(*) FROM chunk_vectors_chunks")
     ((rows,),) = fetch(db, "SELECT count(*) FROM chunks")
     return bool(blocks * VEC0_CHUNK_ROWS > 2 * rows + 2 * VEC0_CHUNK_ROWS)
 
 
-def codes_of(matrix: Matrix) -> NDArray[np.int8]:
+def quantize(matrix: Matrix) -> NDArray[np.int8]:
     """Return the coarse codes of unit vectors, shape (n, dims)."""
     scale = np.float32(CODE_MAX * max(1.0, matrix.shape[1] ** 0.5 / CODE_SPAN))
     codes: NDArray[np.int8] = np.clip(np.rint(matrix * scale), -CODE_MAX, CODE_MAX).astype(np.int8)
     return codes
 
 
-def _codes(matrix: Matrix) -> Iterator[bytes]:
-    return (row.tobytes() for row in codes_of(matrix))
+def _encode(matrix: Matrix) -> Iterator[bytes]:
+    return (row.tobytes() for row in quantize(matrix))
 
 
-def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | None) -> list[int]:
-    (code,) = _codes(query[np.newaxis, :])
+def _find_candidates(db: apsw.Connection, query: Vector, k: int, source: Source | None) -> list[int]:
+    (code,) = _encode(query[np.newaxis, :])
     try:
         if source is None:
             rows = fetch(db, code_table.NEAREST, (code, k))
@@ -306,13 +306,13 @@ def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | Non
     return [chunk_id for (chunk_id,) in rows]
 
 
-def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -> Page:
+def _read_candidates(db: apsw.Connection, candidates: Sequence[int], dims: int) -> Page:
     """Return the vectors of the candidates.
 
     Raises:
         apsw.CorruptError: Codes and chunks do not match.
     """
-    page = chosen(db, candidates, dims)
+    page = _read_chunks(db, candidates, dims)
     if len(page[0]) != len(set(candidates)):
         raise apsw.CorruptError("sqlite-vec: there are codes of chunks that do not exist, or have no vector")
     return page
@@ -321,33 +321,33 @@ def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -
 # --- exact vectors -----------------------------------------------------------------------------------------------
 
 
-def chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
+def _read_chunks(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
     """Return those of these chunks that have a vector, by ascending id, and their vectors."""
-    return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
+    return decode_rows(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
 
 
-def of_ids(db: apsw.Connection, ids: Sequence[int], dims: int) -> Page:
+def read_rows(db: apsw.Connection, ids: Sequence[int], dims: int) -> Page:
     """Return the vectors of these ids of vectors, in their order; unknown ones are left out."""
-    return page(fetch(db, OF_IDS, (json.dumps(ids),)), dims)
+    return decode_rows(fetch(db, OF_IDS, (json.dumps(ids),)), dims)
 
 
-def _pages_of(db: apsw.Connection, ids: Iterable[int], source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
+def _read_pages(db: apsw.Connection, ids: Iterable[int], source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows (chunk id, embedding, source) of those of these chunks that have a vector, by ascending id."""
-    wanted = sorted(ids)
-    for first in range(0, len(wanted), SCAN_ROWS):
-        rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(wanted[first : first + SCAN_ROWS]),))
+    order = sorted(ids)
+    for first in range(0, len(order), SCAN_ROWS):
+        rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(order[first : first + SCAN_ROWS]),))
         yield [row for row in rows if source in {None, row[2]}]
 
 
-def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
+def _scan_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows (chunk id, embedding, source) of all chunks that have a vector, in ascending order of id."""
     last = 0
     while rows := fetch(db, EMBEDDING_PAGE, (last, source, source, SCAN_ROWS)):
         yield rows
-        last = _after(last, rows)
+        last = _advance(last, rows)
 
 
-def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
+def _advance(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
     """Return the id of the last row of a page, after which the next one begins.
 
     Raises:
@@ -359,20 +359,20 @@ def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
     return following
 
 
-def page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
+def decode_rows(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
     """Return ids and vectors of rows (id, embedding).
 
     Raises:
         apsw.CorruptError: One of the vectors cannot be what was written.
     """
-    parts = [_matrix([row[1] for row in group], dims) for _, group in groupby(rows, lambda row: _size(row[1]))]
+    parts = [_decode([row[1] for row in group], dims) for _, group in groupby(rows, lambda row: _measure(row[1]))]
     matrix = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, dims), np.float32), *parts])
     return [row[0] for row in rows], matrix
 
 
-def _matrix(embeddings: Sequence[Any], dims: int) -> Matrix:
+def _decode(embeddings: Sequence[Any], dims: int) -> Matrix:
     """Return vectors that are stored in the same way as float32, shape (n, dims)."""
-    size = _size(embeddings[0])
+    size = _measure(embeddings[0])
     if dims and size == 2 * dims:
         matrix: Matrix = np.frombuffer(b"".join(embeddings), "<i2").reshape(-1, dims).astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
@@ -380,15 +380,15 @@ def _matrix(embeddings: Sequence[Any], dims: int) -> Matrix:
         return matrix
     if dims and size == 4 * dims:
         matrix = np.frombuffer(b"".join(embeddings), "<f4").reshape(-1, dims)
-        if _makes_sense(matrix):
+        if _is_usable(matrix):
             return matrix
     raise apsw.CorruptError(f"a vector is not one of {dims} finite numbers")
 
 
-def _size(embedding: Any) -> int:
+def _measure(embedding: Any) -> int:
     return len(embedding) if type(embedding) is bytes else -1
 
 
-def _makes_sense(vectors: Matrix | Vector) -> bool:
+def _is_usable(vectors: Matrix | Vector) -> bool:
     """Return whether a cosine can be computed with these numbers; any comparison with a NaN is false."""
     return not vectors.size or bool(vectors.min() >= -LARGEST and vectors.max() <= LARGEST)

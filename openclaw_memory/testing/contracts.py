@@ -523,14 +523,14 @@ def _check_locks(store: Store) -> None:
 def _check_recovery(store: Store) -> None:
     """A damaged index is emptied, and filled again."""
     fill(store)
-    assert store.recover("a test says so"), "recover must return a sentence on what it did"
+    assert store.delete_damaged("a test says so"), "delete_damaged must return a sentence on what it did"
     verify(
         (store.read_meta(), dict(store.get_files()), store.describe().chunks),
         (None, {}, 0),
-        "recover leaves an empty index",
+        "delete_damaged leaves an empty index",
     )
     fill(store)
-    verify(store.describe().chunks, 20, "a store is filled again after recover")
+    verify(store.describe().chunks, 20, "a store is filled again after delete_damaged")
 
 
 def _check_document_vectors(store: Store) -> None:

@@ -125,7 +125,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class WordVectorEmbedder(Embedder, Protocol):
-    """An embedder that also has vectors of single words, by which lines are compared with a query."""
+    """An embedder that also has vectors of single words, to compare lines with a query."""
 
     def embed_words(self, words: Sequence[str]) -> Matrix:
         """Return the vectors of words, shape (len(words), dims); not normalised.
@@ -138,7 +138,7 @@ class WordVectorEmbedder(Embedder, Protocol):
 
 @runtime_checkable
 class TokenEmbedder(Embedder, Protocol):
-    """An embedder that also gives the vectors of tokens, by which lines are compared with a query: late interaction.
+    """An embedder that also has vectors of tokens, to compare lines with a query by late interaction.
 
     They come from the same call as the vector of the text. Sync stores them in few bits. `TokenVectors` are a pair: the
     vectors, shape (n, dims), and where each token is in the text (its first character, and the one after its last),
@@ -232,7 +232,7 @@ class Store(Protocol):
     """
 
     def read_meta(self) -> IndexMeta | None:
-        """Return what the index was built with, or None for a new index."""
+        """Return the description of the build, or None for a new index."""
         ...
 
     def get_meta(self, name: str) -> str | None:
@@ -279,7 +279,7 @@ class Store(Protocol):
         part_of: str | None = None,
         id_prefix: str | None = None,
     ) -> Mapping[str, FileRecord]:
-        """Return the records of indexed files, by path: of all of them, or of those that one argument names.
+        """Return the records of indexed files, by path: all, or those that one argument names.
 
         Args:
             paths: The paths of files.
@@ -335,7 +335,7 @@ class Store(Protocol):
     def find_keys(
         self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
     ) -> set[str]:
-        """Return the keys whose vectors are stored.
+        """Return the keys that have a stored vector.
 
         Args:
             keys: Keys as in `ChunkRow.vector_key`.
@@ -483,11 +483,11 @@ class Store(Protocol):
         ...
 
     def verify(self) -> tuple[str, ...]:
-        """Check the whole index, and return what is wrong with it; empty for a sound one."""
+        """Check the whole index, and return its faults; none for a sound one."""
         ...
 
-    def recover(self, reason: str) -> str:
-        """Replace a damaged index by an empty one, and return what was done, in words.
+    def delete_damaged(self, reason: str) -> str:
+        """Replace a damaged index by an empty one, and return a sentence about it.
 
         Args:
             reason: What is wrong with the index.
@@ -498,7 +498,7 @@ class Store(Protocol):
         ...
 
     def describe(self, *, counts: bool = True) -> StoreInfo:
-        """Return what the index is.
+        """Describe the index.
 
         Args:
             counts: Whether to add what it holds, and which engine paths work, tried with a real query.

@@ -11,7 +11,7 @@ import pytest
 from openclaw_memory import Memory, load_embedder
 from openclaw_memory.embeddings import RetryPolicy
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.vectors import page
+from openclaw_memory.store.vectors import decode_rows
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.
 PATIENT = RetryPolicy(query_seconds=60, request_seconds=60)
@@ -146,4 +146,4 @@ def stored_vectors(memory: Memory) -> list[Any]:
     store: Any = memory._engine.service.store()
     with store._connections.read() as db:
         rows = fetch(db, "SELECT id, embedding FROM vectors ORDER BY id")
-        return list(page(rows, store.read_meta().dims or 0)[1])
+        return list(decode_rows(rows, store.read_meta().dims or 0)[1])

@@ -226,7 +226,7 @@ class World:
         self.place.store.close()
         store = SqliteStore(self.index)
         if problems := store.verify():
-            store.recover("; ".join(problems))
+            store.delete_damaged("; ".join(problems))
             self.seen.clear()
         store.close()
         self.place.store = self.open_place(self.root, self.index).store

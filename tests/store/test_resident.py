@@ -203,7 +203,7 @@ def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
         for step in range(30):
             writer.add()
             writer.store.find_hits(request(tuple(writer.rng.sample(WORDS, 6)), QUERIES[step % 6]))
-            assert writer.store._residency.resident._size() <= writer.store.describe().memory_bytes
+            assert writer.store._residency.resident._count_bytes() <= writer.store.describe().memory_bytes
 
 
 def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build):
@@ -212,7 +212,7 @@ def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build)
     for store in stores:
         build.fill(store, build.units(300))
         store.find_hits(request(memory=memory or store.describe().memory_bytes))
-        memory = memory or store.describe().memory_bytes + store._residency.resident._size() * 3 // 2
+        memory = memory or store.describe().memory_bytes + store._residency.resident._count_bytes() * 3 // 2
     assert [is_kept(store) for store in stores] == [False, True, True]
     for store in stores:
         store.close()

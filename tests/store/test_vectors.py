@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.store import SqliteStore, passing
+from openclaw_memory.store import SqliteStore, filter_cache
 
 
 @pytest.mark.parametrize("vector_extension", [True, False], ids=["sqlite-vec", "scan"])
@@ -143,7 +143,7 @@ class _OneOf:
 
 
 def test_filters_pass_the_chunks_that_are_there_while_files_come_grow_and_go(path, build, monkeypatch):
-    monkeypatch.setattr(passing, "MOST_RUNS", 9)  # so that runs are kept now and then
+    monkeypatch.setattr(filter_cache, "MOST_RUNS", 9)  # so that runs are kept now and then
     rng, there = random.Random(5), dict[str, int]()
     with closing(SqliteStore.open(path)) as store:
         build.fill(store, build.units(1))

@@ -37,7 +37,7 @@ def everything(store):
     }
 
 
-CHANGES = st.lists(st.sampled_from(["fill", "remove", "prune", "build", "recover", "note", "extend"]), max_size=4)
+CHANGES = st.lists(st.sampled_from(["fill", "remove", "prune", "build", "damage", "note", "extend"]), max_size=4)
 
 
 def change(store, what):
@@ -49,8 +49,8 @@ def change(store, what):
         store.prune()
     elif what == "build":
         store.begin_build(make_meta("check/another")).publish()
-    elif what == "recover":
-        store.recover("a test says so")
+    elif what == "damage":
+        store.delete_damaged("a test says so")
     elif what == "note":
         store.set_meta("name", "text")
     elif "memory/0.md" in store.get_files():

@@ -31,7 +31,7 @@ KNOWN_KEYS = f"""
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
 CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
 """
-SAY_DIMS = f"""
+COPY_DIMS = f"""
 UPDATE meta SET value = json_set(value, '$.dims', known.dims) FROM (
   SELECT dims FROM models WHERE identity = {CURRENT_IDENTITY}
 ) AS known WHERE key = '{META_KEY}' AND known.dims IS NOT NULL
@@ -55,7 +55,7 @@ AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id) {{more}}
 NO_DOCUMENTS = "AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)"
 
 
-def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
+def read_model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
     """Return id and dimensions (None before its first vectors) of a model; None for an unknown one.
 
     `identity` None means the one in meta.
@@ -66,35 +66,35 @@ def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | 
     if identity is not None:
         rows = fetch(db, MODEL, (identity,))
         return rows[0] if rows else None
-    for model_id, dims, said in fetch(db, CURRENT_MODEL):
-        if model_id is None or (dims is not None and said not in {None, dims}):
-            raise make_damage_error(db.filename, f"its model has {dims} dimensions, its meta says {said}")
+    for model_id, dims, meta_dims in fetch(db, CURRENT_MODEL):
+        if model_id is None or (dims is not None and meta_dims not in {None, dims}):
+            raise make_damage_error(db.filename, f"its model has {dims} dimensions, its meta says {meta_dims}")
         return model_id, dims
     return None
 
 
-def current_model(db: apsw.Connection) -> tuple[int, int | None]:
+def require_model(db: apsw.Connection) -> tuple[int, int | None]:
     """Return id and dimensions of the model in meta.
 
     Raises:
         IndexReplacedError: The index has no meta: no build was begun, or the file was deleted since.
     """
-    found = model(db)
-    if found is None:
+    model = read_model(db)
+    if model is None:
         raise IndexReplacedError(f"{db.filename} has no meta, or lost it: call begin_build(meta) first, or sync again")
-    return found
+    return model
 
 
 def add_model(db: apsw.Connection, identity: str, dims: int | None = None) -> int:
-    """Return the id of a model, which is added where it is new. Raises EmbedderError as `hold_to`."""
+    """Return the id of a model, which is added where it is new. Raises EmbedderError as `fix_dims`."""
     db.execute("INSERT INTO models (identity) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
     ((model_id,),) = fetch(db, "SELECT id FROM models WHERE identity = ?", (identity,))
     if dims is not None:
-        hold_to(db, model_id, dims)
+        fix_dims(db, model_id, dims)
     return int(model_id)
 
 
-def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
+def fix_dims(db: apsw.Connection, model_id: int, dims: int) -> None:
     """Hold the vectors of a model to `dims` dimensions.
 
     Raises:
@@ -107,15 +107,15 @@ def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
             f"{identity!r}; name the dimensions in the embedder's identity, or delete the index and sync again"
         )
     db.execute("UPDATE models SET dims = ? WHERE id = ?", (dims, model_id))
-    say_dims(db)
+    copy_dims(db)
 
 
-def say_dims(db: apsw.Connection) -> None:
-    """Copy the dimensions of the model in meta, where they are known, into meta."""
-    db.execute(SAY_DIMS)
+def copy_dims(db: apsw.Connection) -> None:
+    """Copy the dimensions of the model in meta into meta, once it has some."""
+    db.execute(COPY_DIMS)
 
 
-def ids_of_rows(
+def find_ids(
     db: apsw.Connection, rows: Iterable[ChunkRow], made_for: IndexMeta | None
 ) -> tuple[int | None, dict[str, int | None]]:
     """Return the dimensions of the current model, and the ids of the vectors that rows name.
@@ -124,9 +124,9 @@ def ids_of_rows(
         StoreError: A row names a vector that is not stored.
         IndexReplacedError: So it does, and was `made_for` an index, to which its builder has added the vector.
     """
-    model_id, dims = current_model(db)
+    model_id, dims = require_model(db)
     keys = {row.vector_key for row in rows if row.vector_key is not None and row.identity is None}
-    vector_ids = known_keys(db, model_id, keys)
+    vector_ids = find_keys(db, model_id, keys)
     if missing := keys - vector_ids.keys():
         words = f"no vector is stored under {min(missing)!r}"
         if made_for is not None:
@@ -135,16 +135,16 @@ def ids_of_rows(
     return dims, vector_ids
 
 
-def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
+def find_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
     """Return which of the keys are stored, with the ids of their vectors (None for an all-zero one)."""
-    return dict(looked_up(db, KNOWN_KEYS, model_id, keys))
+    return dict(look_up(db, KNOWN_KEYS, model_id, keys))
 
 
-def looked_up(db: apsw.Connection, statement: str, model_id: int, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+def look_up(db: apsw.Connection, statement: str, model_id: int, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement that takes keys as JSON, and a model."""
-    wanted = list(keys)
-    for first in range(0, len(wanted), KEYS_PER_LOOKUP):
-        yield from fetch(db, statement, (json.dumps(wanted[first : first + KEYS_PER_LOOKUP]), model_id))
+    key_list = list(keys)
+    for first in range(0, len(key_list), KEYS_PER_LOOKUP):
+        yield from fetch(db, statement, (json.dumps(key_list[first : first + KEYS_PER_LOOKUP]), model_id))
 
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
@@ -153,10 +153,10 @@ def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddi
     db.executemany(ADD_VECTOR, ((model_id, digest(key), row) for key, row in rows))
 
 
-def dims(db: apsw.Connection) -> int | None:
+def read_dims(db: apsw.Connection) -> int | None:
     """Return the dimensions of the model that the index has; None before its first vectors."""
-    found = model(db)
-    return None if found is None else found[1]
+    model = read_model(db)
+    return None if model is None else model[1]
 
 
 def count(db: apsw.Connection) -> int:

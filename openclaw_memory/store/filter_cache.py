@@ -1,4 +1,4 @@
-"""Which chunks pass a filter: looked up once for each filter, and afterwards only of chunks that are new.
+"""Find the chunks that pass a filter: all once for each filter, and afterwards only those that are new.
 
 What filters ask of chunks, their files and metadata, is read once and kept, so that a new filter reads no table. An id
 never comes to name another chunk, so that what was found out about it stays true.
@@ -34,9 +34,9 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class Cache:
-    """What is known of an index: `runs` by its file, and `passing` by the file and the filter.
+    """The `runs` of an index by its file, and the ids of `passing` chunks by file and filter.
 
-    Each with the id up to which all chunks are known.
+    Each with the id up to which chunks were read.
     """
 
     runs: dict[object, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ WITH_TEXT = "SELECT id FROM files WHERE {column} IN (SELECT value FROM json_each
 WITH_PREFIX = "SELECT id FROM files WHERE {column} >= ? AND {column} < ?"
 
 
-def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
+def find_ids(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
     """Return the ids of all chunks that pass a filter; ids of chunks that are gone may be among them.
 
     Raises:
@@ -75,32 +75,32 @@ def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
     """
     test = make_chunk_test(where)
     file = tuple(fetch(db, OF_FILE))
-    known, ids = cache.passing.pop((file, test), (0, frozenset[int]()))
+    start, ids = cache.passing.pop((file, test), (0, frozenset[int]()))
     ((last,),) = fetch(db, "SELECT coalesce(max(id), 0) FROM chunks")
-    if last > known:
+    if last > start:
         ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
         if len(ids) > 2 * count:  # most of them are gone
-            known, ids = 0, frozenset()
+            start, ids = 0, frozenset()
         if (ranges := get_ranges(test)) and fetch(db, "PRAGMA user_version") == [(SCHEMA_VERSION,)]:
-            later = tuple(_read(db, known, ranges))
+            later = tuple(_read(db, start, ranges))
         else:
-            runs = _runs(db, cache, file, last, count)
-            later = runs[bisect_right(runs, known, key=lambda run: run.last) :]
-        ids |= {one for run in later if test(run.path, run.metadata) for one in range(run.first, run.last + 1)}
-    cache.passing[file, test] = max(known, last), ids
+            runs = _list_runs(db, cache, file, last, count)
+            later = runs[bisect_right(runs, start, key=lambda run: run.last) :]
+        ids = ids.union(*(range(run.first, run.last + 1) for run in later if test(run.path, run.metadata)))
+    cache.passing[file, test] = max(start, last), ids
     left = MOST_IDS
-    for kept in reversed(list(cache.passing)):
-        left -= max(LEAST_IDS, len(cache.passing[kept][1])) if kept in cache.passing else 0
-        if left < 0 and kept != (file, test):
-            cache.passing.pop(kept, None)
+    for key in reversed(list(cache.passing)):
+        left -= max(LEAST_IDS, len(cache.passing[key][1])) if key in cache.passing else 0
+        if left < 0 and key != (file, test):
+            cache.passing.pop(key, None)
     return ids
 
 
-def _runs(db: apsw.Connection, cache: Cache, file: object, last: int, count: int) -> tuple[Run, ...]:
-    """Return the runs of all chunks up to `last`, by ascending ids, of which `count` still exist."""
-    known, runs = cache.runs.get(file, (0, ()))
-    if last > known:
-        runs = (*runs, *_read(db, known))
+def _list_runs(db: apsw.Connection, cache: Cache, file: object, last: int, count: int) -> tuple[Run, ...]:
+    """Return the runs of all chunks up to `last`, by ascending ids; `count` chunks still exist."""
+    start, runs = cache.runs.get(file, (0, ()))
+    if last > start:
+        runs = (*runs, *_read(db, start))
         if len(runs) > 2 * count:  # most of them are gone
             runs = tuple(_read(db, 0))
         cache.runs.clear()
@@ -134,18 +134,18 @@ def _select_files(ranges: Iterable[FileRange]) -> tuple[str, list[str]]:
     return " UNION ".join(parts or [NO_FILES]), values + list(map(json.dumps, texts.values()))
 
 
-def _read(db: apsw.Connection, known: int, ranges: Sequence[FileRange] = ()) -> Iterator[Run]:
-    """Yield the runs of the chunks with an id above `known`, of the files in ranges if there are any."""
-    parsed = cache_of(decode_metadata)  # one object for the many files that say the same
-    run = said = None
+def _read(db: apsw.Connection, start: int, ranges: Sequence[FileRange] = ()) -> Iterator[Run]:
+    """Yield the runs of the chunks with an id above `start`, of the files in ranges if there are any."""
+    decode = cache_of(decode_metadata)  # one object for the many files that say the same
+    run = last_raw = None
     files, values = _select_files(ranges) if ranges else ("", [])
     statement = LATER_IN_FILES.format(files=files) if ranges else LATER
-    for chunk_id, path, written in fetch(db, statement, (*values, known)):
-        if run is not None and (chunk_id, path, written) == (run.last + 1, run.path, said):
+    for chunk_id, path, raw in fetch(db, statement, (*values, start)):
+        if run is not None and (chunk_id, path, raw) == (run.last + 1, run.path, last_raw):
             run = run._replace(last=chunk_id)
             continue
         if run is not None:
             yield run
-        run, said = Run(chunk_id, chunk_id, path, parsed(written)), written
+        run, last_raw = Run(chunk_id, chunk_id, path, decode(raw)), raw
     if run is not None:
         yield run
