@@ -1,4 +1,4 @@
-"""Keep away from links in the place of files that this library makes: they lead elsewhere."""
+"""Check the paths of files that this library makes for symbolic links, and open none."""
 
 from __future__ import annotations
 

@@ -94,17 +94,17 @@ class Retriever:
 
     def _search_state(self, state: IndexState, request: SearchRequest) -> SearchResults:
         """Return the results from one state of the index, with the reasons that limit them."""
-        from openclaw_memory.search.search import Snapshot, search
+        from openclaw_memory.search.search import IndexView, search
 
         embedder, reason, stale = self._choose_embedder(state)
-        snapshot = Snapshot(
+        view = IndexView(
             store=state.store,
             embedder=embedder,
             lines=self._get_lines(embedder),
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
-            max_share=MAX_TRANSCRIPT_SHARE,
+            max_transcript_share=MAX_TRANSCRIPT_SHARE,
         )
-        results = search(snapshot, request)
+        results = search(view, request)
         if not (results or results.filtered or state.store.get_files()):
             reason = _join(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if state.meta is not None and not state.meta.complete else None

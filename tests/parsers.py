@@ -25,8 +25,8 @@ from openclaw_memory.text.quotation import find_source
 from openclaw_memory.text.quotation import quote as quotation
 from openclaw_memory.text.terms import select_content_words, split_query
 from openclaw_memory.types.files import parse_citation
-from openclaw_memory.workspace.days import parse_day
-from openclaw_memory.workspace.paths import parse_note_date
+from openclaw_memory.workspace.days import to_day
+from openclaw_memory.workspace.paths import parse_daily_note_date
 from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -106,7 +106,7 @@ def _policies(text: str) -> None:
 def _shown(text: str) -> None:
     shown = POLICIES.mask(text)
     assert shown.count("\n") == text.count("\n")
-    POLICIES.name_matches(text)
+    POLICIES.list_matching_rules(text)
 
 
 _words = apsw.Connection(":memory:")
@@ -124,9 +124,9 @@ def _query(text: str) -> None:
 def _dates(text: str) -> None:
     for one in find_dates(text):
         one.rate_agreement(date(2026, 11, 23))
-    parse_note_date(f"memory/{text}.md")
-    parse_note_date(text)
-    parse_day(text, "since", None)
+    parse_daily_note_date(f"memory/{text}.md")
+    parse_daily_note_date(text)
+    to_day(text, "since", None)
 
 
 def _recalled(text: str) -> None:

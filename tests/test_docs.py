@@ -14,7 +14,7 @@ from openclaw_memory_batch import BatchEmbedder
 from openclaw_memory import EmbeddingConfig, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, remote, static, voyage
 from openclaw_memory.embeddings.registry import list_providers
-from openclaw_memory.embeddings.selection import SILENT_SECONDS
+from openclaw_memory.embeddings.selection import CIRCUIT_OPEN_SECONDS
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
 
@@ -138,7 +138,7 @@ def test_the_options_of_a_provider_are_listed(module):
         f"{RetryPolicy().tries} tries, {remote.FIRST_WAIT:g} to {remote.LONGEST_WAIT:g} s apart",
         f"{remote.BUSY_TRIES} tries in a sync, waiting as long as the service says, up to {remote.BUSY_LONGEST_WAIT:g} s",
         f"({EmbeddingConfig().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
-        f"left alone for {SILENT_SECONDS:g} s",
+        f"left alone for {CIRCUIT_OPEN_SECONDS:g} s",
         f"`embedding.max_entries` ({EmbeddingConfig().max_entries:,})",
         f"From {inspect.signature(BatchEmbedder).parameters['min_texts'].default:,} missing texts on",
         f"the server alone, such as\n`{gemini.ENDPOINT}`",

@@ -51,7 +51,7 @@ def _filter_section(section: Section, workspace: Workspace, left_out: list[LeftO
     storable = policies.strip_unstorable(text)
     if storable == text:
         return section
-    names = policies.name_matches(text)
+    names = policies.list_matching_rules(text)
     lines = tuple(storable.split("\n"))
     for at, (line, was) in enumerate(zip(lines, section.lines, strict=True)):
         if line != was:

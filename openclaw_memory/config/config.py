@@ -36,7 +36,7 @@ from openclaw_memory.errors import ConfigError, suggest
 
 OPENCLAW_VERSIONS = ("2026.9", "2026.2")  # the latest first
 
-_OPENCLAW: Mapping[str, Mapping[str, Any]] = {
+_OPENCLAW_2026_9: Mapping[str, Mapping[str, Any]] = {
     "chunking": {"style": "tokens"},
     "files": {"endings": (".md",)},
     "search": {
@@ -51,7 +51,7 @@ _OPENCLAW: Mapping[str, Mapping[str, Any]] = {
     "sessions": {"index": False},
 }
 # OpenClaw of February 2026, which its documents describe.
-_FEBRUARY: Mapping[str, Mapping[str, Any]] = {
+_OPENCLAW_2026_2: Mapping[str, Mapping[str, Any]] = {
     "chunking": {"style": "lines"},
     "search": {"candidate_multiplier": 4, "fusion": "weighted"},
     "embedding": {"max_entries": 10_000},
@@ -74,10 +74,10 @@ def merge_tables(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "default": {},
-    "openclaw": _OPENCLAW,
-    "opencode": merge_tables(_OPENCLAW, _FEBRUARY, _OPENCODE),
-    "openclaw-2026.9": _OPENCLAW,
-    "openclaw-2026.2": merge_tables(_OPENCLAW, _FEBRUARY),
+    "openclaw": _OPENCLAW_2026_9,
+    "opencode": merge_tables(_OPENCLAW_2026_9, _OPENCLAW_2026_2, _OPENCODE),
+    "openclaw-2026.9": _OPENCLAW_2026_9,
+    "openclaw-2026.2": merge_tables(_OPENCLAW_2026_9, _OPENCLAW_2026_2),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from openclaw_memory.errors import ConfigError
 
-VARIABLE = "OPENCLAW_MEMORY_HOME"
+DATA_FOLDER_VARIABLE = "OPENCLAW_MEMORY_HOME"
 WORKSPACE_PATH = "workspace-path"  # the file in the data folder of a workspace that names the workspace
 
 
@@ -18,14 +18,14 @@ def locate_user_data() -> Path:
     Raises:
         ConfigError: The user has no home folder.
     """
-    if folder := os.environ.get(VARIABLE, "").strip():
+    if folder := os.environ.get(DATA_FOLDER_VARIABLE, "").strip():
         return Path(folder).expanduser().absolute()
     from platformdirs import user_data_path
 
     try:
         return user_data_path("openclaw_memory", appauthor=False)
     except RuntimeError as error:
-        raise ConfigError(f"there is no home folder for the index ({error}): set {VARIABLE} to a folder") from error
+        raise ConfigError(f"there is no home folder ({error}): set {DATA_FOLDER_VARIABLE} to a folder") from error
 
 
 def locate_workspace_data(root: Path) -> Path:

@@ -24,7 +24,7 @@ from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, parse_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
-from openclaw_memory.workspace.days import get_local_now, parse_day
+from openclaw_memory.workspace.days import get_local_now, to_day
 from openclaw_memory.workspace.encodings import is_utf16
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
@@ -69,11 +69,11 @@ def read_request(
         if text is not None and (not isinstance(text, str) or not fold_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
     timezone = workspace.journal.timezone
-    first = parse_day(since, "since", timezone)
+    first = to_day(since, "since", timezone)
     if last_days is not None:
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
             raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
-        today = parse_day(now, "now", timezone) or get_local_now(timezone).date()
+        today = to_day(now, "now", timezone) or get_local_now(timezone).date()
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
@@ -134,8 +134,8 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
         WorkspaceError: The folder cannot be listed.
     """
     zone = get_zone(workspace)
-    there, skipped = read_contents(workspace, zone)
-    items = {content.item.path: content.item for content in there}
+    contents, skipped = read_contents(workspace, zone)
+    items = {content.item.path: content.item for content in contents}
     for path, spans in request.paths.items():
         if (item := items.get(path)) is None:
             raise NotFoundError(f"{path} does not exist or cannot be read: check its name")
@@ -144,7 +144,7 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
         if spans and (last := max(end for _, end in spans)) > item.lines:
             raise NotFoundError(f"{path} has {item.lines} lines, none numbered {last}: read it again")
     of_key = {key: f"{TRANSCRIPTS}/{make_log_name(session)}" for key, session in _map_sessions(workspace).items()}
-    return plan_forgetting(request, there, skipped, of_key, zone)
+    return plan_forgetting(request, contents, skipped, of_key, zone)
 
 
 def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) -> ForgetReceipt:

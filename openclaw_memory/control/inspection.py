@@ -12,7 +12,7 @@ from openclaw_memory.control.contents import read_contents
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import get_local_now, parse_day
+from openclaw_memory.workspace.days import get_local_now, to_day
 
 Order: TypeAlias = Literal["path", "date", "size", "changed"]
 
@@ -42,7 +42,7 @@ def inspect(
     if sort not in _ORDERS:
         raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
     timezone = workspace.journal.timezone
-    first, last = parse_day(since, "since", timezone), parse_day(until, "until", timezone)
+    first, last = to_day(since, "since", timezone), to_day(until, "until", timezone)
     zone = get_zone(workspace)
 
     def is_selected(item: Item) -> bool:

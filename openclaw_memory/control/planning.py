@@ -21,7 +21,7 @@ from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Span, format_citation
 from openclaw_memory.workspace.excerpts import split_lines
-from openclaw_memory.workspace.paths import is_record, parse_note_date
+from openclaw_memory.workspace.paths import is_record, parse_daily_note_date
 from openclaw_memory.workspace.tombstones import Line
 
 _BLANKS = re.compile(r"\s+")
@@ -67,7 +67,7 @@ class _Match:
 
 def plan_forgetting(
     request: ForgetRequest,
-    there: Iterable[Content],
+    contents: Iterable[Content],
     skipped: Iterable[Skipped] = (),
     states: Mapping[str, str | None] | None = None,
     zone: datetime.tzinfo | None = None,
@@ -76,13 +76,13 @@ def plan_forgetting(
 
     Args:
         request: What is to be forgotten.
-        there: Everything that is remembered.
+        contents: Everything that is remembered.
         skipped: What could not be read, and why.
         states: The transcript of each key of `sessions.json`, by its path.
         zone: The zone of days; the machine's where None.
     """
     steps, review = list[Step](), list[Review]()
-    every = [(content, *_match_file(request, content, zone)) for content in there]
+    every = [(content, *_match_file(request, content, zone)) for content in contents]
     lost = {item.item.path for item, match, _ in every if item.item.kind == "snapshot" and match.action is not None}
     for content, match, digest_seen in every:
         digest = digest_seen
@@ -109,7 +109,7 @@ def plan_forgetting(
 def _may_hold(request: ForgetRequest, path: str) -> bool:
     """Return whether a file that could not be read may match the request."""
     if request.since is not None or request.query is not None:
-        day = parse_note_date(path)
+        day = parse_daily_note_date(path)
         return request.since is None or day is None or day >= request.since
     return get_plain_name(path) == request.session or (request.key is not None and is_record(path))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, make_vector_key
+from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, hash_embedding
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import CachedDocument, split_key
 from openclaw_memory.workspace.documents import derive_key
@@ -172,7 +172,7 @@ def describe_vector(row: Vector, model: str, text: str | None = None) -> dict[st
     Without a key the vector is that of the file as it is, and is made again after each change.
     """
     fields = {MODEL: model, "dims": len(row)}
-    return {EMBEDDING: fields if text is None else {**fields, KEY: make_vector_key(row.astype("<f4").tobytes(), text)}}
+    return {EMBEDDING: fields if text is None else {**fields, KEY: hash_embedding(row.astype("<f4").tobytes(), text)}}
 
 
 def check_question(unit: Vector, dims: int) -> None:

@@ -33,7 +33,7 @@ T = TypeVar("T")
 # An embedder, a framework's embedding model, a provider's name, a function from texts to vectors; None: keywords only.
 EmbedderChoice: TypeAlias = "Embedder | EmbedderSelector | Callable[[list[str]], Any] | str | None"
 # A service that failed to answer a query is not asked again for so long: searches go by keywords at once.
-SILENT_SECONDS = 30.0
+CIRCUIT_OPEN_SECONDS = 30.0
 
 
 class CircuitBreakerEmbedder:
@@ -74,7 +74,7 @@ class CircuitBreakerEmbedder:
         except EmbedderError as error:
             self.failure = str(error)
             if self.endpoint and not getattr(error, "is_isolated", False):
-                self._open_until = (self._clock() + SILENT_SECONDS, str(error))
+                self._open_until = (self._clock() + CIRCUIT_OPEN_SECONDS, str(error))
             raise
         self.record_success()
         return answer
@@ -117,7 +117,7 @@ class EmbedderSelector:
         try:
             embedder = self._load("wanted", lambda: self.make(self.unavailable))
         except EmbedderError as error:
-            self._refusal = (time.monotonic() + SILENT_SECONDS, str(error))
+            self._refusal = (time.monotonic() + CIRCUIT_OPEN_SECONDS, str(error))
             raise
         self._refusal = None
         return embedder

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.thresholds import is_overflow
-from openclaw_memory.text.silent_reply import SILENT, is_silent
+from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
 from openclaw_memory.types import ToolAnswer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SMALLEST_PART = 256  # tokens: a model that can take less saves nothing
 _PART = "This is the conversation, or a part of it, as text:"
 _WITHOUT_TOOLS = (
     "You have no tools here. Reply with the notes themselves, as Markdown, and nothing else: they will be saved. "
-    f"If there is nothing to store, reply with {SILENT}."
+    f"If there is nothing to store, reply with {NO_REPLY}."
 )
 # The field of the finish reason: OpenAI and most others, Anthropic, Amazon Bedrock, Ollama, Google.
 _REASON_FIELDS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "finishReason")
@@ -259,11 +259,11 @@ def _show_part(turn: FlushTurn, part: Conversation, model: FlushModel[Any], call
         is_cut_off = _CUT_OFF.search(reason) is not None
         if is_cut_off and not (model.can_call and reply.calls):
             turn.refuse(f"the model's reply was cut off ({reason})")
-            return SILENT
+            return NO_REPLY
         if not model.can_call and not is_silent(reply.text):
-            return SILENT if turn.tool.run({"text": reply.text}).ok else reply.text
+            return NO_REPLY if turn.tool.run({"text": reply.text}).ok else reply.text
         if not reply.calls:
-            return SILENT if has_written else reply.text
+            return NO_REPLY if has_written else reply.text
         request.append(reply.message)
         answers = _answer_calls(turn, reply, reason if is_cut_off else "")
         has_written = has_written or any(answer.ok for answer in answers)
@@ -271,7 +271,7 @@ def _show_part(turn: FlushTurn, part: Conversation, model: FlushModel[Any], call
             request.append(model.answer(call_id, name or "", answer.text))
     if not has_written:
         raise RuntimeError(f"the model was asked {turn.max_calls} times, the most of a flush")
-    return SILENT
+    return NO_REPLY
 
 
 def _answer_calls(turn: FlushTurn, reply: ModelReply, cut_off: str) -> list[ToolAnswer]:

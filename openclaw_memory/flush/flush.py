@@ -31,7 +31,7 @@ from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHE
 from openclaw_memory.flush.session import Session
 from openclaw_memory.flush.state import SessionState, format_time, update_state
 from openclaw_memory.flush.verbatim import keep
-from openclaw_memory.text.silent_reply import SILENT, is_declining
+from openclaw_memory.text.silent_reply import NO_REPLY, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
@@ -65,7 +65,7 @@ def flush_prompt(rules: CompactionConfig, day: datetime.date) -> str:
         day: The day of the note.
     """
     prompt = rules.prompt or f"{_PROMPT} {_LIMITS}"
-    hint = "" if SILENT in prompt else f" If nothing to store, reply with {SILENT}."
+    hint = "" if NO_REPLY in prompt else f" If nothing to store, reply with {NO_REPLY}."
     return prompt.replace("YYYY-MM-DD", day.isoformat()) + hint
 
 
@@ -334,7 +334,7 @@ class FlushTurn:
         elif self._has_written or is_declining(text):
             self._end("saved" if self._has_written else "nothing")
         else:
-            self._keep_messages(f"the model wrote nothing, and replied {text[:80]!r} instead of {SILENT}")
+            self._keep_messages(f"the model wrote nothing, and replied {text[:80]!r} instead of {NO_REPLY}")
 
     def fail(self, error: BaseException) -> None:
         """End a turn that broke off, and keep the messages.

@@ -17,7 +17,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import strip_recalled
 from openclaw_memory.text.redaction import redact_talk
-from openclaw_memory.text.silent_reply import SILENT, is_silent
+from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
@@ -72,7 +72,7 @@ def append_new(
     try:
         text = redact_talk(strip_recalled(_read_text(arguments, path)))
         if not text.strip() or is_silent(text):
-            error = f"there is no text to save: reply with {SILENT} if there is nothing"
+            error = f"there is no text to save: reply with {NO_REPLY} if there is nothing"
             return ToolAnswer({"status": NOTHING_TO_SAVE, "error": error})
         with lock_folder(workspace.root, (NOTES_FOLDER,), path, ".flush-lock"):  # against other flushes
             source = arguments.get("quotedFrom")

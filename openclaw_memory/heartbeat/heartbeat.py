@@ -29,7 +29,7 @@ from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_daily_note_date
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.scan import Scan
@@ -236,7 +236,7 @@ class Heartbeat:
     def _find_stale(self, beat: _Beat) -> TaskReport:
         before = (beat.now - STALE_NOTE).timestamp() * 1e9
         notes = (file for file in beat.scan.files if file.source == "memory" and not _is_record(file.path))
-        old = [file for file in notes if file.mtime_ns < before and parse_note_date(file.path) is None]
+        old = [file for file in notes if file.mtime_ns < before and parse_daily_note_date(file.path) is None]
         findings = list[Finding]()
         for file in sorted(old, key=lambda file: file.mtime_ns)[:MAX_FINDINGS]:
             day = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)

@@ -29,8 +29,8 @@ from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     is_date_title,
     list_date_terms,
-    parse_day_in_name,
-    parse_note_date,
+    parse_daily_note_date,
+    parse_date_in_name,
 )
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
@@ -101,7 +101,7 @@ def is_unchanged(record: FileRecord, last: FileRecord | None) -> bool:
     """Return whether the rows of a note are those of its last record: it has the same text, vectors and day."""
     if last is None or (last.hash, last.source, last.vectors_missing) != (record.hash, record.source, None):
         return False
-    if last.mtime_ns == record.mtime_ns or parse_note_date(record.path) is not None:
+    if last.mtime_ns == record.mtime_ns or parse_daily_note_date(record.path) is not None:
         return True
     return find_change_day(last.mtime_ns) == find_change_day(record.mtime_ns)
 
@@ -124,7 +124,7 @@ def make_note_piece(
         if (embedding := get_embedding(text, document.fields)) is not None:
             rows.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
     if policies:
-        record = replace(record, left_out=policies.name_matches(text))
+        record = replace(record, left_out=policies.list_matching_rules(text))
     return Piece(record, rows, left_out=cut)
 
 
@@ -151,7 +151,7 @@ def make_note_rows(
     embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
     are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
     """
-    day = parse_day_in_name(path)
+    day = parse_date_in_name(path)
     chunks = chunk(mask_note(text, policies), path, rules, note_date=day)
     if policies:
         text = policies.mask(text)

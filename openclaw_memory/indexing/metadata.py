@@ -27,7 +27,7 @@ from openclaw_memory.types.conditions import (
 from openclaw_memory.types.records import make_sentence
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_day_in_name, parse_note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_daily_note_date, parse_date_in_name
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
@@ -52,8 +52,8 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
     raw: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
     fields = raw if isinstance(raw, dict) else {}
     metadata = {} if document is None else _select_scalars(fields) | _name_document(path, document)
-    if parse_note_date(path) is None:
-        metadata[DAY] = str(parse_day_in_name(path) or _parse_day(fields.get("date")) or find_change_day(mtime_ns))
+    if parse_daily_note_date(path) is None:
+        metadata[DAY] = str(parse_date_in_name(path) or _parse_day(fields.get("date")) or find_change_day(mtime_ns))
     if tags := _join_tags(fields.get("tags")):
         metadata[TAGS] = tags
     return metadata

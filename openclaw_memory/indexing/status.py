@@ -218,7 +218,7 @@ def _list_hidden(
             continue
         with suppress(OpenClawMemoryError, OSError):  # unreadable files are named elsewhere
             record = records.get(file.path)
-            if names := record.left_out if record else policies.name_matches(workspace.read(file.path)):
+            if names := record.left_out if record else policies.list_matching_rules(workspace.read(file.path)):
                 yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {names}")
 
 

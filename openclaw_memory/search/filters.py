@@ -14,8 +14,8 @@ from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.types.conditions import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import DECAYING, HALF_LIFE_DAYS, RecordType
-from openclaw_memory.workspace.days import parse_day
-from openclaw_memory.workspace.paths import parse_note_date
+from openclaw_memory.workspace.days import to_day
+from openclaw_memory.workspace.paths import parse_daily_note_date
 
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
@@ -76,7 +76,7 @@ class SearchFilter:
         if self.min_confidence is not None:
             object.__setattr__(self, "min_confidence", check_share("min_confidence", self.min_confidence))
         for name in ("since", "until"):
-            parse_day(getattr(self, name), name, None, error=QueryError)
+            to_day(getattr(self, name), name, None, error=QueryError)
 
     @classmethod
     def read(cls, value: SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
@@ -109,7 +109,7 @@ class SearchFilter:
         """
         if self.since is None and self.until is None:
             return self
-        since, until = (parse_day(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
+        since, until = (to_day(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
         if since and until and since > until:
             raise QueryError(f"since ({since}) is later than until ({until}): exchange them")
         return replace(self, since=since, until=until)
@@ -152,7 +152,7 @@ class ChunkFilter:
     def _is_in_time(self, path: str, metadata: Metadata) -> bool:
         if not (self.since or self.until):
             return True
-        day = metadata.get(DAY) or parse_note_date(path)
+        day = metadata.get(DAY) or parse_daily_note_date(path)
         return day is not None and self.since <= str(day) <= (self.until or str(day))
 
     def _is_sure(self, metadata: Metadata) -> bool:

@@ -9,7 +9,7 @@ from datetime import date
 
 from openclaw_memory.text.terms import fold
 from openclaw_memory.types import Source
-from openclaw_memory.workspace.paths import parse_note_date
+from openclaw_memory.workspace.paths import parse_daily_note_date
 
 # Month names by number, folded; an abbreviation counts next to a day or a year.
 _MONTHS = (
@@ -98,7 +98,7 @@ def get_day(source: Source, path: str, context: str) -> date | None:
     The path of a daily note names it. A transcript may last for days, so the context of each chunk begins with its day.
     """
     if source == "memory":
-        return parse_note_date(path)
+        return parse_daily_note_date(path)
     try:
         return date.fromisoformat(context[:ISO_DAY])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Formulas of fusion and decay, and the order and selection of results.
+"""Score and order results: formulas of fusion, decay and MMR (diversity), and the selection.
 
 The formulas are OpenClaw's (2026.9) if it has one; deliberate differences are listed in
 `docs/explanation/differences.md`.

@@ -37,26 +37,26 @@ if TYPE_CHECKING:
     from openclaw_memory.types.index import TokenVectors
 
 
-class Snapshot(Struct, frozen=True, kw_only=True):
-    """One state of an index, and the parts that search it.
+class IndexView(Struct, frozen=True, kw_only=True):
+    """One state of an index, with the parts that search it.
 
     Attributes:
         store: The index, read-only.
         embedder: The embedder of its vectors; None to search by keywords alone.
         lines: Keeps the lines of chunks from search to search.
         has_chunk_vectors: Whether vectors of chunks tell more than the sum of those of their words.
-        max_share: The share of results, 0..1, that transcripts have at most (one where it comes to less), unless notes
-            leave places over.
+        max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
+            unless notes leave places over.
     """
 
     store: Store
     embedder: Embedder | None
     lines: LineIndex
     has_chunk_vectors: bool = False
-    max_share: float = 1.0
+    max_transcript_share: float = 1.0
 
 
-def search(index: Snapshot, request: SearchRequest) -> SearchResults:
+def search(index: IndexView, request: SearchRequest) -> SearchResults:
     """Return the results of a request, best first; none for a blank query.
 
     An embedder that fails leaves the keywords, and `reason` says so.
@@ -101,7 +101,7 @@ def search(index: Snapshot, request: SearchRequest) -> SearchResults:
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
     ordered = order_results(results, query.text, settings.mmr)
-    selected = select_results(ordered, settings, index.max_share, fill=request.min_score is None)
+    selected = select_results(ordered, settings, index.max_transcript_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)
     below = [own for own in ordered if own.score < settings.min_score and own not in selected]
     return SearchResults(
@@ -133,7 +133,7 @@ def _count_without_codes(candidates: Candidates) -> int:
     return sum(stored.id in candidates.cosines and not stored.token_codes for stored in candidates.chunks)
 
 
-def _compare_task(task: Query, candidates: Candidates, index: Snapshot) -> tuple[Mapping[int, float], str | None]:
+def _compare_task(task: Query, candidates: Candidates, index: IndexView) -> tuple[Mapping[int, float], str | None]:
     """Return by chunk id how near each candidate is to the task, 0..1, and why it has no vector if the embedder failed.
 
     Without a vector it is compared by its words.
@@ -149,7 +149,7 @@ def _compare_task(task: Query, candidates: Candidates, index: Snapshot) -> tuple
     return index.lines.share_words(task, candidates.chunks), failure
 
 
-def _show_named_files(index: Snapshot, query: Query, request: SearchRequest) -> list[SearchResult]:
+def _show_named_files(index: IndexView, query: Query, request: SearchRequest) -> list[SearchResult]:
     """Return the beginnings of the files that the query names, if all of their chunks pass the filter."""
     is_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
     if is_named is None or only.phrases:

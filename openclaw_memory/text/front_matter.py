@@ -82,8 +82,8 @@ def get_embedding(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     return Embedding(str(embedding[MODEL]), dims if isinstance(dims, int) else 0, key)
 
 
-def make_vector_key(row: bytes, text: str) -> str:
-    """Return the key of a vector that came with a text: digests of both, as hexadecimal digits.
+def hash_embedding(row: bytes, text: str) -> str:
+    """Hash the vector and the text of an embedding to a key that ties one to the other, as hexadecimal digits.
 
     Args:
         row: The numbers of the vector.

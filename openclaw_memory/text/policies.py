@@ -205,8 +205,8 @@ class Policies:
         """
         return self._clear_lines(text, None)
 
-    def name_matches(self, text: str) -> str | None:
-        """Return the names of the rules that leave lines of a file out, quoted and separated by commas, or None.
+    def list_matching_rules(self, text: str) -> str | None:
+        """List the names of the rules that leave lines of a file out, quoted and separated by commas, or None.
 
         Args:
             text: The text of the file.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-SILENT = "NO_REPLY"
+NO_REPLY = "NO_REPLY"
 
 # Signs that models put around the token: blanks, quotes, Markdown, brackets, signs of a sentence.
 _CLOSING = "`*_~\"'.!?…。！“”„‘’‚«»「」『』:,;)]>"
@@ -161,12 +161,12 @@ def _find_tail(text: str, may_go_on: bool = False) -> int:
     """
     end = len(text)
     if may_go_on:
-        sizes = (size for size in range(len(SILENT) - 1, 0, -1) if text[-size:].upper() == SILENT[:size])
+        sizes = (size for size in range(len(NO_REPLY) - 1, 0, -1) if text[-size:].upper() == NO_REPLY[:size])
         cuts = (_find_blank(text, len(text) - size) for size in (*sizes, 0))
         end = next((cut for cut in cuts if cut is not None), end)
     while True:
-        token = len(text[:end].rstrip(_AROUND)) - len(SILENT)
-        cut = _find_blank(text, token) if token >= 0 and text[token : token + len(SILENT)].upper() == SILENT else None
+        at = len(text[:end].rstrip(_AROUND)) - len(NO_REPLY)
+        cut = _find_blank(text, at) if at >= 0 and text[at : at + len(NO_REPLY)].upper() == NO_REPLY else None
         if cut is None:
             return end
         end = cut

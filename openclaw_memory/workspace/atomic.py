@@ -1,4 +1,4 @@
-"""Open, write and remove files below a trusted folder: no link is followed, and a write is complete or undone."""
+"""Open, replace, append to and remove files below a trusted folder: no symlink is followed, no write is half done."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _open_step(part: str, flags: int, mode: int, folder: int) -> int:
 
 
 def _refuse_links(base: str, parts: Sequence[str]) -> None:
-    """Look at each part first, on systems without openat(2) such as Windows; a race between the two remains."""
+    """Check that no part is a symlink, on systems without openat(2) such as Windows; a race with `os.open` remains."""
     for part in parts:
         base = os.path.join(base, part)
         if os.path.islink(base):

@@ -35,14 +35,14 @@ def get_local_now(timezone: str | None, now: datetime.datetime | None = None) ->
         raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
 
 
-def parse_day(
+def to_day(
     value: datetime.date | str | None,
     name: str,
     timezone: str | None,
     *,
     error: type[InvalidInputError] = InvalidInputError,
 ) -> datetime.date | None:
-    """Return the day of a date, a moment, or the text of one in ISO 8601; None for None.
+    """Convert a date, a moment, or the text of one in ISO 8601 to its day; None for None.
 
     Args:
         value: The date, moment or text. A moment with a time zone has its day in `timezone`.

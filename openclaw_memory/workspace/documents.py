@@ -36,7 +36,7 @@ from openclaw_memory.workspace.paths import (
     NOTE_ENDINGS,
     NOTES_FOLDER,
     Place,
-    parse_note_date,
+    parse_daily_note_date,
     with_ending,
 )
 from openclaw_memory.workspace.scan import walk_notes
@@ -524,7 +524,7 @@ def _locate(files: WorkspaceFiles, path: str) -> Place:
 
 
 def _check_not_a_day(path: str) -> None:
-    day = parse_note_date(path.lower())
+    day = parse_daily_note_date(path.lower())
     if day is not None and get_plain_name(path.lower()) == make_day_path(day):
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "

@@ -131,10 +131,10 @@ class Notes(MemoryPart):
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import get_local_now, parse_day
+        from openclaw_memory.workspace.days import get_local_now, to_day
 
         now = get_local_now(self._workspace.journal.timezone)
-        day = parse_day(date, "date", self._workspace.journal.timezone) or now.date()
+        day = to_day(date, "date", self._workspace.journal.timezone) or now.date()
         if quoted_from is not None:
             from openclaw_memory.text.quotation import quote
 
@@ -283,12 +283,12 @@ class Notes(MemoryPart):
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import get_local_now, parse_day
+        from openclaw_memory.workspace.days import get_local_now, to_day
 
         settings = self._workspace.journal
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
-        today = parse_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
+        today = to_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
         files = self._workspace.files
         return journal.bootstrap(files, private=private, max_chars=most, today=today, latest=self._started)

@@ -295,8 +295,8 @@ def list_date_terms(day: datetime.date) -> tuple[str, ...]:
     return tuple(format_date_term(y, day.month, d) for y in (day.year, None) for d in (day.day, None))
 
 
-def parse_note_date(path: str) -> datetime.date | None:
-    """Return the day in the name of a dated note below `memory/`, or None if the name holds no valid day.
+def parse_daily_note_date(path: str) -> datetime.date | None:
+    """Parse the day in the name of a daily note, `memory/2026-11-01.md` or `-any-slug.md`; None for other files.
 
     Args:
         path: The path of the note.
@@ -313,13 +313,13 @@ def parse_note_date(path: str) -> datetime.date | None:
         return None
 
 
-def parse_day_in_name(path: str) -> datetime.date | None:
-    """Return the day of a dated note as `parse_note_date` does, whatever its ending is.
+def parse_date_in_name(path: str) -> datetime.date | None:
+    """Parse the day in the name of a file below `memory/`, as `parse_daily_note_date` but with any ending.
 
     Args:
         path: The path of the note.
     """
-    return parse_note_date(path) or parse_note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
+    return parse_daily_note_date(path) or parse_daily_note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
 
 
 def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:

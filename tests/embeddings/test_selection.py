@@ -13,9 +13,9 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.embeddings import from_callable, load_embedder, openai
+from openclaw_memory.embeddings import from_callable, load_embedder, openai, selection
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.selection import SILENT_SECONDS, CircuitBreakerEmbedder, EmbedderSelector, make_selector
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector, make_selector
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
@@ -324,7 +324,7 @@ def test_a_service_that_failed_is_left_alone_for_a_while():
         with pytest.raises(EmbedderError, match="the line is dead"):
             guarded.embed_query("question")
     assert service.asked == 1
-    now, service.broken = SILENT_SECONDS, False
+    now, service.broken = selection.CIRCUIT_OPEN_SECONDS, False
     guarded.embed_query("question")
     guarded.embed_query("question")
     assert service.asked == 3

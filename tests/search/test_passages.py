@@ -10,12 +10,12 @@ from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.search.line_index import LineIndex
-from openclaw_memory.search.search import Snapshot, search
+from openclaw_memory.search.search import IndexView, search
 
 
 def ask(store, query, **settings):
     request = SearchRequest(query, settings=SearchConfig(min_score=0.0, **settings))
-    return search(Snapshot(store=store, embedder=None, lines=LineIndex()), request)
+    return search(IndexView(store=store, embedder=None, lines=LineIndex()), request)
 
 
 @pytest.mark.parametrize("answer", ["lines", "chunks"])
@@ -38,7 +38,7 @@ def test_a_window_may_reach_from_a_candidate_into_the_chunk_before_it_and_not_in
 
 def by_meaning(chunks, found, near, query, *, has_chunk_vectors=True):
     """The results with an embedder and the vectors of words that ship."""
-    index = Snapshot(
+    index = IndexView(
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
         lines=LineIndex(StaticEmbedder().embed_words),

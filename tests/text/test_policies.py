@@ -67,7 +67,7 @@ def test_a_refusal_names_the_first_rule_and_not_the_text():
         Policies(RULES).check(None, "the Falcon lands at nine")
     assert caught.value.rule == "codename"
     assert "lands" not in str(caught.value)
-    assert Policies(RULES).name_matches("the Falcon lands") == "'codename', 'also codename'"
+    assert Policies(RULES).list_matching_rules("the Falcon lands") == "'codename', 'also codename'"
 
 
 @pytest.mark.parametrize(

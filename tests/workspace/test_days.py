@@ -10,7 +10,7 @@ import pytest
 
 from openclaw_memory import JournalConfig, Memory, MemoryConfig
 from openclaw_memory.errors import InvalidInputError, QueryError
-from openclaw_memory.workspace.days import parse_day
+from openclaw_memory.workspace.days import to_day
 
 DAY = datetime.date(2026, 11, 23)
 LATE = datetime.datetime(2026, 11, 22, 23, 30, tzinfo=datetime.UTC)  # half past midnight in Amsterdam
@@ -39,7 +39,7 @@ def meant(request: pytest.FixtureRequest) -> Any:
 
 
 def test_a_day_is_that_of_the_journals_zone(meant):
-    assert parse_day(meant, "date", "Europe/Amsterdam") == DAY
+    assert to_day(meant, "date", "Europe/Amsterdam") == DAY
 
 
 @pytest.mark.sampled(3)
