@@ -28,7 +28,7 @@ from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError, WriteError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import is_shown
+from openclaw_memory.tools import make_path_test
 from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         is_default = query.mode == VectorStoreQueryMode.DEFAULT
         in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
-        may_show = is_shown(self.memory, get_session_key(self.session_key))
+        may_show = make_path_test(self.memory, get_session_key(self.session_key))
         results = answer(self._origins, query, may_show, folder=self._folder, in_words=in_words)
         return VectorStoreQueryResult(
             nodes=[to_node(document) for document, _ in results],
@@ -351,7 +351,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         documents = self._origins.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
-        may_show = is_shown(self.memory, get_session_key(self.session_key))
+        may_show = make_path_test(self.memory, get_session_key(self.session_key))
         visible = (document for document in documents.get(node_ids) if may_show is None or may_show(document.path))
         return [document for document in visible if where is None or where(document)]
 

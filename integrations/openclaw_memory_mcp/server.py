@@ -42,7 +42,7 @@ from mcp_types import (
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.events import acting_as
 from openclaw_memory.flush import flush_prompt
-from openclaw_memory.tools import extract_question, is_shown, may_cite, memory_tools, recall, recall_section
+from openclaw_memory.tools import extract_question, make_path_test, may_cite, memory_tools, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
 from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.changes import Changes
@@ -225,7 +225,7 @@ class MemoryServer:
         """Return the session of a request: the one in its header, or the server's in a group."""
         headers = getattr(context.request, "headers", None)
         header = headers.get(SESSION_HEADER) if headers is not None else None
-        if not header or is_shown(self.memory, self.session_key) is not None:
+        if not header or make_path_test(self.memory, self.session_key) is not None:
             return self.session_key
         return str(header)
 

@@ -14,14 +14,14 @@ from openclaw_memory.tools.prompt import (
     recall_section,
     with_fewer_results,
 )
-from openclaw_memory.tools.visibility import check_memory, is_shown, may_cite, record_fields, search_for
+from openclaw_memory.tools.visibility import check_memory, make_path_test, may_cite, record_fields, search_for
 
 __all__ = [
     "check_memory",
     "compose_session_start",
     "extract_question",
     "fence_results",
-    "is_shown",
+    "make_path_test",
     "may_cite",
     "memory_tools",
     "recall",

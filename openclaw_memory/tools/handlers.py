@@ -413,7 +413,7 @@ class EraseCall(ToolCall, frozen=True):
         """Plan by one criterion, or delete by the plan of this session."""
         from openclaw_memory.tools.erasing import erase_planned, plan_erasure
 
-        if not context.audience.private:
+        if not context.audience.is_user_alone:
             reason = context.audience.reason or "others read along here"
             raise PathNotAllowedError(f"{reason}: what is remembered is forgotten in direct chats alone")
         criteria = drop_empty(structs.asdict(self), None)

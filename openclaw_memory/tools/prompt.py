@@ -185,7 +185,7 @@ def compose_session_start(
     if name is not None:
         tool_names = [tool for tool in tool_names if tool.startswith(f"{name}_") and TOOL_NAME.search(tool)]
     section = recall_section(tool_names, citations=audience.citations)
-    files = memory.notes.bootstrap(private=audience.private, max_chars=max_chars).text
+    files = memory.notes.bootstrap(private=audience.is_user_alone, max_chars=max_chars).text
     heading = _HEADING if name is None else f"{_HEADING}: {name}"
     return "\n\n".join(filter(None, (section, files and f"{heading}\n\n{_IS_DATA}\n\n{files}")))
 

@@ -57,13 +57,13 @@ class Audience(msgspec.Struct, frozen=True):
     """The readers of an answer.
 
     Attributes:
-        private: Whether the user alone reads it.
+        is_user_alone: Whether nobody else reads it.
         citations: Whether files and lines are shown.
         source: Confines it to notes ("memory") or transcripts ("sessions"); None for both.
         reason: Why the readers are unknown, and count as several people; "" if they are known.
     """
 
-    private: bool = True
+    is_user_alone: bool = True
     citations: bool = True
     source: Source | None = None
     reason: str = ""
@@ -157,14 +157,14 @@ def is_private(path: str) -> bool:
     )
 
 
-def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
-    """Return a test of paths: whether the readers of a session may be shown a file. None if they may see every file.
+def make_path_test(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
+    """Make a test of paths for the readers of a session: whether they may be shown a file. None if they may see all.
 
     Args:
         memory: The memory.
         session_key: The session; see `memory_tools`.
     """
-    return None if find_audience(memory, session_key).private else lambda path: not is_private(path)
+    return None if find_audience(memory, session_key).is_user_alone else lambda path: not is_private(path)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
@@ -182,7 +182,7 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
 
 def check_private(path: str, audience: Audience) -> None:
     """Raise PathNotAllowedError if this audience may not be shown private files, such as `path`."""
-    if not audience.private:
+    if not audience.is_user_alone:
         raise PathNotAllowedError(
             f"{path} is private, and {audience.reason or 'others read along here'}: it is shown in direct chats "
             "alone. Use the notes in memory/"
@@ -247,7 +247,7 @@ def search_for(
     transcript = cache(lambda: _write_transcript(in_view, policies))
 
     def is_visible(hit: SearchResult) -> bool:
-        if not audience.private and is_private(hit.path):
+        if not audience.is_user_alone and is_private(hit.path):
             return False
         return hit.source != "sessions" or not all(
             _is_in(transcript(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
@@ -257,7 +257,7 @@ def search_for(
         return [structs.replace(hit, snippet=redact(hit.snippet)) for hit in hits if is_visible(hit)]
 
     filter, options = SearchFilter.read(filter), SearchOptions.read(options)  # noqa: A001
-    source = audience.source or filter.source or (None if audience.private else "memory")
+    source = audience.source or filter.source or (None if audience.is_user_alone else "memory")
     filter = replace(filter, source=source)  # noqa: A001
     request = SearchRequest(query, max_results, max_chars, min_score, options=options)
     rules = apply_request(request, memory.config.search)
@@ -276,7 +276,7 @@ def search_for(
     best = visible[: rules.max_results]
     fitting, cut = (tuple(best), 0) if max_chars is None else fit_results(best, max_chars)
     # The counts of a search would tell of private results too.
-    filtered, omitted = (results.filtered, results.omitted) if audience.private else (0, 0)
+    filtered, omitted = (results.filtered, results.omitted) if audience.is_user_alone else (0, 0)
     omitted = min(cut + omitted, rules.max_results - len(fitting))
     return replace(results, results=fitting, rejected=tuple(show(results.rejected)), filtered=filtered, omitted=omitted)
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.tools import is_shown, memory_tools, recall, search_for
+from openclaw_memory.tools import make_path_test, memory_tools, recall, search_for
 from openclaw_memory.tools.visibility import find_audience
 
 GROUP, DIRECT = "agent:main:telegram:group:42", "agent:main:main"
@@ -142,8 +142,8 @@ def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memor
 def test_a_setting_hides_what_is_private_wherever_nothing_says_that_the_user_alone_reads(opened, key, private):
     memory = strict(opened)
     audience = find_audience(memory, key)
-    assert (audience.private, audience.citations) == (private, private)
-    assert (is_shown(memory, key) is None) is private
+    assert (audience.is_user_alone, audience.citations) == (private, private)
+    assert (make_path_test(memory, key) is None) is private
     assert ("Otto" in recall(memory, QUESTION, session_key=key, min_score=0)) is private
     found = {hit.path for hit in search_for(memory, QUESTION, session_key=key, min_score=0)}
     assert found == (BOTH if private else OTHERS)
@@ -157,7 +157,7 @@ def test_with_that_setting_the_state_of_a_session_may_say_that_its_chat_is_direc
     states = {"s7": {"sessionId": "i7", "chatType": "direct"}, "s8": {"sessionId": "i8"}, DIRECT: {"sessionId": "i9"}}
     (notes / "sessions/sessions.json").write_text(json.dumps(states))
     memory = strict(opened)
-    private = [find_audience(memory, key).private for key in ("s7", "i7", "i9", "s8", "i8")]
+    private = [find_audience(memory, key).is_user_alone for key in ("s7", "i7", "i9", "s8", "i8")]
     assert private == [True, True, True, False, False]
 
 
@@ -165,8 +165,8 @@ def test_with_that_setting_the_state_of_a_session_may_say_that_its_chat_is_direc
 @pytest.mark.parametrize("kind", [7, True, ["direct"], {"direct": 1}, 0.5, False, 0, []])
 def test_a_chat_type_of_a_wrong_type_is_no_direct_chat(notes, memory, kind):
     (notes / "sessions/sessions.json").write_text(json.dumps({"s7": {"chatType": kind}, "s8": {"chatType": None}}))
-    assert not find_audience(memory, "s7").private
-    assert find_audience(memory, "s8").private
+    assert not find_audience(memory, "s7").is_user_alone
+    assert find_audience(memory, "s8").is_user_alone
     assert "Otto" not in recall(memory, QUESTION, session_key="s7", min_score=0)
 
 

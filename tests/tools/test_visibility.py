@@ -23,14 +23,14 @@ def test_what_is_private_stays_hidden_where_the_state_of_a_session_says_of_sever
 ):
     (notes / "sessions").mkdir()
     (notes / "sessions" / "sessions.json").write_text(json.dumps({"s7": {"sessionId": "id-7", **entry}}))
-    assert find_audience(memory, key) == Audience(private=private, citations=private)
+    assert find_audience(memory, key) == Audience(is_user_alone=private, citations=private)
 
 
 def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
     (notes / "sessions").mkdir()
     states = {"agent:main:telegram:group:7": {"sessionId": "id-7"}}
     (notes / "sessions" / "sessions.json").write_text(json.dumps(states))
-    assert not find_audience(memory, "id-7").private
+    assert not find_audience(memory, "id-7").is_user_alone
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "x"])
@@ -38,7 +38,7 @@ def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memo
     (notes / "sessions").mkdir()
     (notes / "sessions" / "sessions.json").write_text(content)
     audience = find_audience(memory, "agent:main:s7")
-    assert not audience.private
+    assert not audience.is_user_alone
     assert "sessions.json is damaged" in audience.reason
     for private in (None, "main", "agent:main:main", "agent:main:telegram:dm:5"):
         assert find_audience(memory, private) == Audience()

@@ -111,9 +111,9 @@ def test_lines_are_promoted_to_an_encrypted_long_term_memory_alone(memory, folde
 
 
 def test_a_private_note_stays_private_where_it_is_encrypted(memory):
-    from openclaw_memory.tools.visibility import is_shown
+    from openclaw_memory.tools.visibility import make_path_test
 
-    shown = is_shown(memory, "agent:main:whatsapp:group:1")
+    shown = make_path_test(memory, "agent:main:whatsapp:group:1")
     assert shown is not None
     assert [path for path in ("MEMORY.md.age", "USER.md.age", "memory/a.md.age") if shown(path)] == ["memory/a.md.age"]
 
