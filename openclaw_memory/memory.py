@@ -170,7 +170,7 @@ class Memory:
         return cls(
             replace(
                 workspace,
-                files=replace(workspace.files, settings=settings.files, codec=codec),
+                files=structs.replace(workspace.files, settings=settings.files, codec=codec),
                 sessions=settings.sessions,
                 journal=settings.journal,
             ),

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, StoreError
 from openclaw_memory.plugins import load_plugin, select_plugins
@@ -31,7 +33,7 @@ def guard_workspace(workspace: Workspace, store: Store | Callable[[], Store] | N
     """
     share: Callable[[Path], SharedFiles | None] | None = getattr(store, "open_shared_files", None)
     shared = None if share is None else share(workspace.root)
-    files = replace(workspace.files, policies=Policies(config.policies), shared=shared)
+    files = structs.replace(workspace.files, policies=Policies(config.policies), shared=shared)
     return replace(workspace, files=files)
 
 

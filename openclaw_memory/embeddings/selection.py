@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from msgspec import Struct, field, structs
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
@@ -88,8 +89,7 @@ class CircuitBreakerEmbedder:
         self.inner.close()
 
 
-@dataclass(slots=True)
-class EmbedderSelector:
+class EmbedderSelector(Struct):
     """The embedder that a memory wants and the one it falls back to; safe to use from several threads.
 
     Attributes:
@@ -169,7 +169,7 @@ class EmbedderSelector:
 
     def share(self) -> EmbedderSelector:
         """Return the same embedders for one of several memories, which does not close them."""
-        return replace(self, is_shared=True)
+        return structs.replace(self, is_shared=True)
 
     def close(self) -> None:
         """Close the embedders that were made here; one that is being made now is not waited for."""

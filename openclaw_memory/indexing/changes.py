@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct, field
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig
 from openclaw_memory.errors import OpenClawMemoryError
@@ -29,8 +30,7 @@ IN_PART = "is indexed up to line"
 MAX_REASONS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SyncParts:
+class SyncParts(Struct, frozen=True):
     """The parts of a sync.
 
     With `embedder=None` the index is keyword-only; if `trouble` then says why the requested embedder, of the provider
@@ -50,8 +50,7 @@ class SyncParts:
     cache: EmbeddingCache | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Files on disk, split by their stamps.
 
     `fresh` is unknown to the index, `touched` has another stamp than it had, or lacks vectors, `doubtful` has the same

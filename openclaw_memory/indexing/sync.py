@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from openclaw_memory.config import ChunkingConfig
@@ -55,8 +54,7 @@ class Survey(NamedTuple):
     paths: Collection[str] | None = None
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """The future of an index.
 
     `meta` describes the index to build, `rebuilt` why it is built again, `error` why its vectors are unavailable.
@@ -293,8 +291,7 @@ def _ask(embedder: Embedder) -> EmbedderError | None:
 # --- vectors ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     """The files that were read for their missing texts, and the texts that were embedded, with their tokens, or not."""
 
     files: int = 0

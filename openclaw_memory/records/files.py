@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ class RecordFiles:
         self.forged: dict[str, str] = {}
         self._unsigned: dict[str, Stamp] = {}  # files that need no signature, with their stamps
         self._workspace = workspace
-        self._files = replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
+        self._files = msgspec.structs.replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
         self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
     @_forks.cached_property

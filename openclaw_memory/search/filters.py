@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar, get_args
 from unicodedata import normalize
 
+from msgspec import Struct
+
 from openclaw_memory.config.globs import read_paths
 from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.types.conditions import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
@@ -115,8 +117,7 @@ class SearchFilter:
         return replace(self, since=since, until=until)
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkFilter:
+class ChunkFilter(Struct, frozen=True):
     """A filter as a function of a chunk, equal for equal ones: the index finds out once which chunks pass.
 
     `since` and `until` are days in ISO 8601, "" for none. `now` is the moment to which the confidence of decaying

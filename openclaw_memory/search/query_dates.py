@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import date
+
+from msgspec import Struct
 
 from openclaw_memory.text.terms import fold
 from openclaw_memory.types import Source
@@ -52,8 +53,7 @@ LATE_DAYS, EARLY_DAYS = 45, 10
 ISO_DAY = len("2026-01-06")
 
 
-@dataclass(frozen=True, slots=True)
-class DateMention:
+class DateMention(Struct, frozen=True):
     """A day, month or year in a query, with None for open parts."""
 
     year: int | None

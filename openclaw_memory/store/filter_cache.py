@@ -10,9 +10,10 @@ import json
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache as cache_of
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import decode_metadata
@@ -32,8 +33,7 @@ class Run(NamedTuple):
     metadata: Metadata
 
 
-@dataclass(slots=True)
-class Cache:
+class Cache(Struct):
     """The `runs` of an index by its file, and the ids of `passing` chunks by file and filter.
 
     Each with the id up to which chunks were read.

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from hashlib import sha256
 from itertools import count
 from pathlib import PurePosixPath
@@ -277,7 +276,7 @@ def remove(
         PathNotAllowedError: A path is that of a person's file: nothing was removed.
         WriteError: A file could not be removed.
     """
-    files = replace(files, policies=NONE)  # a document may be removed whatever its name is
+    files = structs.replace(files, policies=NONE)  # a document may be removed whatever its name is
     places = [_locate(files, files.find(path)) for path in paths]
     if not places:
         return []
@@ -309,7 +308,7 @@ def iterate_documents(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> I
         WorkspaceError: A folder or a file cannot be read.
     """
     # The globs decide about files, not about folders.
-    files = replace(cache.files, settings=structs.replace(cache.files.settings, include=(), exclude=()))
+    files = structs.replace(cache.files, settings=structs.replace(cache.files.settings, include=(), exclude=()))
     inner = files.locate(f"{folder}/any.md").path.rpartition("/")[0]
     existing: set[str] = set()
     for path, info in walk_notes(cache.files, inner):

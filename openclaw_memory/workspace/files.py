@@ -11,10 +11,11 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.agent_files import is_skipped_folder
@@ -37,8 +38,7 @@ from openclaw_memory.workspace.atomic import (
 from openclaw_memory.workspace.paths import Place
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFiles:
+class WorkspaceFiles(Struct, frozen=True):
     """The files of a workspace.
 
     Attributes:
