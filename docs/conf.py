@@ -77,6 +77,8 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.embeddings.selection.T"),
     ("py:class", "openclaw_memory.embeddings.service.BatchApi"),
     ("py:class", "openclaw_memory.aio.T"),
+    ("py:class", "openclaw_memory.config.checks.T"),
+    ("py:class", "openclaw_memory.types.results.HeartbeatReport"),
     ("py:class", "openclaw_memory.testing.fakes.State"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
     ("py:class", "openclaw_memory.workspace.files.WorkspaceFiles"),

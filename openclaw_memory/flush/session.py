@@ -38,9 +38,9 @@ def get_chat_type(key: str | None) -> ChatType:
         key: The key of a session.
     """
     parts = _split_key(key)
-    if len(parts) < 3 or parts[0] != "agent":
-        return "direct"
-    return next((kind for name, kind in _GROUP_PARTS.items() if name in parts[2:]), "direct")
+    is_whole = len(parts) >= 3 and parts[0] == "agent"
+    kinds: list[ChatType] = [kind for name, kind in _GROUP_PARTS.items() if is_whole and name in parts[2:]]
+    return kinds[0] if kinds else "direct"
 
 
 def is_group_key(key: str | None) -> bool:

@@ -235,7 +235,7 @@ class LineIndex:
         lines = self._lines[ids]
         words = self._line_words[expand_ranges(lines[:, 8], lines[:, 7])]
         columns = np.concatenate([np.arange(len(chunks))[None], counts]).repeat(sizes, axis=1)
-        return LineTable(chunks, paths, np.concatenate([lines.T, ids[None], columns]), words)
+        return LineTable(chunks, paths, np.concatenate([lines.T, ids[None], columns], dtype=np.int64), words)
 
     def _count_skipped(self, facts: Integers, files: Integers) -> Integers:
         """Return how many lines at the beginning of each chunk are in the chunk before it."""

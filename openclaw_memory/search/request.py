@@ -153,7 +153,7 @@ def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfi
             most = min(settings.snippet_chars, max_chars)
             length = min(BUDGET_PASSAGE_CHARS, most)
             count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
-            values = structs.asdict(settings) | {"snippet_chars": most, "max_results": count}
+            values: dict[str, Any] = structs.asdict(settings) | {"snippet_chars": most, "max_results": count}
             settings = BudgetSettings(**values, passage_chars=length)
     if request.max_results is not None:
         settings = structs.replace(
