@@ -28,8 +28,8 @@ Locate: TypeAlias = Callable[..., Iterable[Location]]
 LIBRARY = "library"  # a program that calls the memory itself
 STARTED = "started"
 _MAX_CHARS = 200  # of a door, and of a session: a client chooses its own name
-_JOINING = re.compile(r"[/@\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_JOINING = r"[/@\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+_UNSAFE = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 class Event(NamedTuple):
@@ -202,11 +202,11 @@ def get_actor() -> tuple[str, str | None]:
     """Return the doors of the call, the outermost first and joined by `/`, and its session."""
     doors, session = list[str](), None
     for block in _blocks.get():
-        door = _JOINING.sub("_", block.door[:_MAX_CHARS])
+        door = re.sub(_JOINING, "_", block.door[:_MAX_CHARS])
         if not doors or doors[-1] != door:  # parts of one door that use each other are one door
             doors.append(door)
         session = session if block.session is None else block.session
-    return "/".join(doors) or LIBRARY, _UNSAFE.sub("_", session[:_MAX_CHARS]) if session else None
+    return "/".join(doors) or LIBRARY, re.sub(_UNSAFE, "_", session[:_MAX_CHARS]) if session else None
 
 
 class acting_as:  # noqa: N801 - used as a `with` block

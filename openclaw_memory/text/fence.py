@@ -18,11 +18,11 @@ _SPACED_NAME = NAME.replace("-", " ")
 _LESS, _SLASH = r"(?:<|\\{1,9}u003c|&lt;)", r"\\{0,9}/"
 _MORE, _QUOTE = r"(?:>|\\{1,9}u003e|&gt;)", r"(?:\\{0,9}[\"']|\\{1,9}u0022|&quot;)?"
 _ID = rf"{NAME}\s+id\s*=\s*{_QUOTE}([0-9a-f]{{16}})(?![0-9a-f])"
-_OPENING = re.compile(f"{_LESS}{_ID}", re.IGNORECASE)
-_EDGE = re.compile(rf"{_LESS}{_SLASH}{_ID}{_QUOTE}\s*{_MORE}|{_OPENING.pattern}", re.IGNORECASE)
-_LOOSE = re.compile(rf"({_LESS}(?:{_SLASH})?){NAME}", re.IGNORECASE)
+_OPENING = f"{_LESS}{_ID}"
+_EDGE = rf"{_LESS}{_SLASH}{_ID}{_QUOTE}\s*{_MORE}|{_OPENING}"
+_LOOSE = rf"({_LESS}(?:{_SLASH})?){NAME}"
 # OpenClaw's memory plugins put recalled text between these.
-_OPENCLAW_EDGE = re.compile(rf"{_LESS}({_SLASH})?relevant-memories{_MORE}", re.IGNORECASE)
+_OPENCLAW_EDGE = rf"{_LESS}({_SLASH})?relevant-memories{_MORE}"
 _MARK = re.compile(r"[0-9a-f]{16}")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _NOT_IN_LABEL = re.compile(r'[<>"]+')
@@ -92,7 +92,7 @@ def split_fence(block: str) -> tuple[str, list[str], str]:
         block: A text as `fence_results` or `fence_text` returns it.
     """
     opening, *lines = block.split("\n")
-    mark = _OPENING.match(opening)
+    mark = re.match(_OPENING, opening, re.IGNORECASE)
     if mark is None or len(lines) < 2:
         return opening, [], ""
     body = "\n".join(lines[:-1])
@@ -121,7 +121,7 @@ def strip_recalled(text: str) -> str:
     Args:
         text: The text.
     """
-    return _LOOSE.sub(rf"\1{_SPACED_NAME}", strip_fenced(text))
+    return re.sub(_LOOSE, rf"\1{_SPACED_NAME}", strip_fenced(text), flags=re.IGNORECASE)
 
 
 def strip_open_fence(text: str) -> str:
@@ -130,7 +130,7 @@ def strip_open_fence(text: str) -> str:
     Args:
         text: The text.
     """
-    opening = _OPENING.search(text) if NAME in text.lower() else None
+    opening = re.search(_OPENING, text, re.IGNORECASE) if NAME in text.lower() else None
     return text[: opening.start()] if opening else text
 
 
@@ -155,7 +155,7 @@ def strip_between(text: str, opening: str, closing: str) -> str:
 def _strip_own(text: str) -> str:
     ends: dict[str, int] = {}  # of the next block with a mark; from the end on, so that each is looked for once
     blocks: list[tuple[int, int]] = []
-    for edge in reversed(list(_EDGE.finditer(text))):
+    for edge in reversed(list(re.finditer(_EDGE, text, re.IGNORECASE))):
         closing, opening = edge.groups()
         if closing:
             ends[closing.lower()] = edge.end()
@@ -167,7 +167,7 @@ def _strip_own(text: str) -> str:
 def _strip_openclaw(text: str) -> str:
     blocks: list[tuple[int, int]] = []
     begin = None
-    for edge in _OPENCLAW_EDGE.finditer(text):
+    for edge in re.finditer(_OPENCLAW_EDGE, text, re.IGNORECASE):
         if not edge[1]:
             begin = edge.start() if begin is None else begin
         elif begin is not None:
