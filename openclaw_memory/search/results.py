@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
+
+from msgspec import Struct, field
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.search.ranking import DECAY, TASK, VECTOR_SHARE
@@ -117,8 +119,7 @@ class SearchResults(Sequence[SearchResult]):
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """The score of one result: `score = (keyword + vector + task) * decay`, all in [0, 1].
 
     `keyword` and `vector` are the parts of the score before decay, from words and from vectors, `task` what likeness to
@@ -138,8 +139,7 @@ class Explained:
     task: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The results for `query`, each with the parts of its score.
 
     `min_score` is the threshold. If results are chunks, some below it are shown because they contain words of the
