@@ -21,7 +21,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.heartbeat import Heartbeat
 from openclaw_memory.records import Records, RecordSource
-from openclaw_memory.records.settling import DAY
+from openclaw_memory.records.resolution import DAY
 from openclaw_memory.types import Status
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -10,7 +10,7 @@ from msgspec.structs import fields
 from openclaw_memory import Memory
 from openclaw_memory.config import RecordsConfig, SearchConfig
 from openclaw_memory.heartbeat import heartbeat
-from openclaw_memory.records import settling
+from openclaw_memory.records import resolution
 from openclaw_memory.search import candidates, features, line_index, passages, query_dates
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
@@ -83,18 +83,18 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"share = e^((value - best value) / {HYBRID.spread:g})"),
         (RANKING, f"`search.min_score` ({SearchConfig().min_score})"),
         (RANKING, "four times as many passages" if passages.POOL == 4 else "another pool"),
-        (RECORDS, f"the latest {settling.MAX_VERSIONS} values"),
-        (RECORDS, f"the latest {settling.MAX_WAITING} observations"),
-        (RECORDS, f"surer, up to {settling.MAX_CONFIDENCE}:"),
-        (RECORDS, f"has held for {settling.STABLE_DAYS} days"),
+        (RECORDS, f"the latest {resolution.MAX_VERSIONS} values"),
+        (RECORDS, f"the latest {resolution.MAX_WAITING} observations"),
+        (RECORDS, f"surer, up to {resolution.MAX_CONFIDENCE}:"),
+        (RECORDS, f"has held for {resolution.STABLE_DAYS} days"),
         (RECORDS, "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact)),
-        (RECORDS, f"there are at most {settling.MAX_RECORDS:,}"),
+        (RECORDS, f"there are at most {resolution.MAX_RECORDS:,}"),
         (
             RECORDS,
             "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
         ),
         (RECORDS, "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time"),
-        (RECORDS, "a second time, independently" if settling.OBSERVATIONS == 2 else "another number"),
+        (RECORDS, "a second time, independently" if resolution.OBSERVATIONS == 2 else "another number"),
         (HEARTBEAT, f"at most {heartbeat.MAX_FINDINGS} findings of each task"),
         (HEARTBEAT, f"at most {heartbeat.MAX_QUESTIONS} in a heartbeat"),
         (HEARTBEAT, f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}"),

@@ -62,7 +62,7 @@ def plot_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
         edge, hatch = ("grey", "////") if colour == "none" else (colour, None)
         parts = ax.barh(places, widths, left=left, color=colour, label=label, hatch=hatch, edgecolor=edge)
         for part, row in zip(parts, explanation.rows, strict=True):
-            part.set_alpha(1.0 if row.kept else 0.35)
+            part.set_alpha(1.0 if row.rank else 0.35)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     threshold = explanation.min_score
     ax.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:g}")

@@ -23,7 +23,7 @@ from openclaw_memory.heartbeat.duplicates import Line, find_duplicates
 from openclaw_memory.indexing.background import Background
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records import Record, Records
-from openclaw_memory.records.settling import is_high_impact
+from openclaw_memory.records.resolution import is_high_impact
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from openclaw_memory.errors import RecordError
-from openclaw_memory.records.settling import add_value, decay
+from openclaw_memory.records.resolution import add_value, decay
 from openclaw_memory.security.signatures import FIELD
 from openclaw_memory.text.front_matter import FrontMatter
 from openclaw_memory.types.records import (

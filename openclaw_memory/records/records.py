@@ -40,7 +40,7 @@ from openclaw_memory.records.file_format import (
     to_fields,
 )
 from openclaw_memory.records.files import RecordFiles, is_expired, make_path, match_names
-from openclaw_memory.records.settling import LEAST_CONFIDENCE, MAX_RECORDS, Settlement, add_value, is_same, settle
+from openclaw_memory.records.resolution import LEAST_CONFIDENCE, MAX_RECORDS, Settlement, add_value, is_same, settle
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
@@ -146,7 +146,7 @@ class Records:
         expected_version: Version = None,
         token: str | None = None,
     ) -> Remembered:
-        """Take in an observation: it becomes the value, supports it, or waits; see `settling.settle`.
+        """Take in an observation: it becomes the value, supports it, or waits; see `resolution.settle`.
 
         Args:
             type: preference, fact, decision, entity, reminder or other.

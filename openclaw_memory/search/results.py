@@ -122,10 +122,9 @@ _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay",
 class Explained(Struct, frozen=True):
     """The score of one result: `score = (keyword + vector + task) * decay`, all in [0, 1].
 
-    `keyword` and `vector` are the parts of the score before decay, from words and from vectors, `task` what likeness to
-    the task has brought, 0 without one. `decay` is 1 if age
-    does not count. `kept` is False if the threshold removed the result, whose `rank` is then None. `features` are all
-    parts that the search reported, by name (`SearchResult.parts`).
+    `rank` is None if the threshold removed the result. `keyword` and `vector` are the parts of the score before decay,
+    from words and from vectors, `task` the part from likeness to the task, 0 without one. `decay` is 1 if age does not
+    count. `features` are all parts that the search reported, by name (`SearchResult.parts`).
     """
 
     rank: int | None
@@ -134,7 +133,6 @@ class Explained(Struct, frozen=True):
     keyword: float
     vector: float
     decay: float
-    kept: bool
     features: Mapping[str, float] = field(default_factory=dict)
     task: float = 0.0
 
@@ -173,7 +171,7 @@ class Explanation(Struct, frozen=True):
         rows = [
             f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector"
             f"{f' + {row.task:.2f} task' if self._has_task else ''}) * {row.decay:.2f}  "
-            f"{clean_line(row.citation)}{'' if row.kept else '  (below the threshold)'}"
+            f"{clean_line(row.citation)}{'' if row.rank else '  (below the threshold)'}"
             for row in self.rows
         ]
         return "\n".join([f"Explanation({self.query!r}: threshold {self.min_score:g})", *rows])
@@ -192,11 +190,11 @@ class Explanation(Struct, frozen=True):
         )
 
         what = f"score = (keyword + vector{' + task' if self._has_task else ''}) × decay; threshold {self.min_score:g}"
-        if any(row.kept and row.score < self.min_score for row in self.rows):
+        if any(row.rank and row.score < self.min_score for row in self.rows):
             what += ", below which some are shown for the words of the question that they hold"
         rows = (
             (
-                row.rank if row.kept else render_faint("below"),
+                row.rank or render_faint("below"),
                 draw_bars(
                     row.score,
                     (row.keyword * row.decay, KEYWORD_COLOUR),
@@ -239,4 +237,4 @@ def _explain(result: SearchResult, rank: int | None) -> Explained:
     task = result.parts.get(TASK, 0.0)
     vector = (before - task) * result.parts.get(VECTOR_SHARE, 0.0)
     keyword = before - task - vector
-    return Explained(rank, result.citation, result.score, keyword, vector, decay, rank is not None, result.parts, task)
+    return Explained(rank, result.citation, result.score, keyword, vector, decay, result.parts, task)

@@ -16,7 +16,7 @@ DECAYING: frozenset[RecordType] = frozenset({"preference"})  # their confidence 
 HALF_LIFE_DAYS = 30.0  # of that confidence
 # A message, a file of the user's, an agent's tool, the user; or text from outside: a page, a mail, a program.
 SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user", "external"]
-# The result of an observation; see `openclaw_memory.records.settling.settle`.
+# The result of an observation; see `openclaw_memory.records.resolution.settle`.
 Outcome: TypeAlias = Literal["new", "same", "supported", "confirmed", "replaced", "waiting", "asks", "late"]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Confidence: TypeAlias = Annotated[float, Meta(ge=0, le=1)]

@@ -91,8 +91,8 @@ def test_what_the_threshold_took_is_there_where_it_was_asked_for(asked):
     assert plain.filtered == explained.filtered > 0
     assert not plain.rejected
     rows = explained.explain().rows
-    assert [row.kept for row in rows] == [True] * len(explained) + [False] * explained.filtered
-    assert all((row.score < 0.95, row.rank) == (True, None) for row in rows if not row.kept)
+    assert [row.rank is not None for row in rows] == [True] * len(explained) + [False] * explained.filtered
+    assert all((row.score < 0.95, row.rank) == (True, None) for row in rows if row.rank is None)
     assert "below" in explained.explain()._repr_html_()
     assert len(explained.explain().to_pandas()) == len(rows)
 
@@ -116,6 +116,6 @@ def test_a_file_that_is_named_is_not_aged(asked):
 
 def test_what_words_alone_have_found_below_the_threshold_is_told(asked):
     explained = asked("chunks", min_score=0.9).search(QUESTION, options={"explain": True}).explain()
-    assert [row.score < 0.9 for row in explained.rows if row.kept].count(True) > 0
+    assert [row.score < 0.9 for row in explained.rows if row.rank].count(True) > 0
     assert "below which some are shown" in explained._repr_html_()
     assert "below which" not in asked("chunks").search(QUESTION).explain()._repr_html_()

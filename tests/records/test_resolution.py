@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.records.settling import settle
+from openclaw_memory.records.resolution import settle
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
