@@ -116,7 +116,7 @@ class SearchResults(Sequence[SearchResult]):
         return clean("; ".join([*words, *([self.reason] if self.reason else [])]))
 
 
-_EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
+_EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay")
 
 
 class Explained(Struct, frozen=True):
