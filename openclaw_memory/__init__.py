@@ -27,7 +27,7 @@ Read around it, straight from the file:
 >>> memory.get(best.path, start=1, lines=1).text.strip()
 '# 2026-11-21'
 
-What is indexed, and what works less well than it could, is in the status:
+The status shows the contents of the index, and ways to improve it:
 
 >>> memory.status().files
 1

@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Limited:
     """Runs one thing at a time, and nothing while one that was given up goes on: of threads there is one at most.
 
-    What hangs in a library cannot be stopped from outside.
+    A call that hangs in a library cannot be stopped from outside.
     """
 
     def __init__(self, name: str) -> None:
@@ -28,11 +28,11 @@ class Limited:
         """Run `work` and return its result, or raise its error.
 
         Args:
-            work: What to run; others wait for it.
+            work: The function to run; others wait for it.
             seconds: How long to wait for it, the wait for others included.
 
         Raises:
-            TimeoutError: It takes longer, or what took longer before has not ended yet.
+            TimeoutError: It takes longer, or an earlier call that did has not ended yet.
         """
         until = time.monotonic() + seconds
         if not self._turn.acquire(timeout=seconds):

@@ -97,7 +97,7 @@ class AsyncMemory(_AsyncPart):
     `await run_in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
-    what was being forgotten is forgotten, and its receipt is dropped. A `sync` ends at its next step, and the index
+    a running `forget` completes, and its receipt is dropped. A `sync` ends at its next step, and the index
     stays as it was. Functions that are handed over, such as `ask` of `heartbeat`, are called in a thread.
 
     >>> import asyncio, tempfile

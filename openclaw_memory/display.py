@@ -34,7 +34,7 @@ def render_table(caption: str | Markup, columns: Sequence[str], rows: Iterable[S
     Args:
         caption: The text above the table.
         columns: The names of the columns.
-        rows: The cells of each row: texts, numbers, or what `bars` returns.
+        rows: The cells of each row: texts, numbers, or results of `draw_bars`.
     """
     head = _render_row("th", columns)
     body = "".join(_render_row("td", row) for row in rows)

@@ -18,7 +18,7 @@ The tree::
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
     ├── StoreError              the index cannot be used
     │   ├── BackendError        another engine is missing, has failed, or did not answer in time
-    │   │   └── NotOfferedError an engine lacks what was asked of it; nothing is wrong with it
+    │   │   └── NotOfferedError an engine lacks a feature; nothing is wrong with it
     │   ├── CorruptIndexError   the index file is damaged
     │   ├── NewerIndexError     the index was made by a newer version of this library
     │   ├── IndexReplacedError  the index was deleted or built again while it was in use
@@ -26,7 +26,7 @@ The tree::
     │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
     ├── UserKeyError            a key of the user's is missing, is malformed, or can be read by others
     └── WriteError              a memory file could not be written; nothing was changed
-        ├── ConflictError       the lines to change are not what the caller saw; the error has both versions
+        ├── ConflictError       the lines have changed since the caller saw them; the error has both versions
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
 
 Each message names the value that was wrong and what to do next; `nearest` and `remedy` return words for the latter.
@@ -82,7 +82,7 @@ def suggest(name: object, names: Iterable[str]) -> str:
     """Return `did you mean 'openai'? ` with the known name that is spelled most like this one, or "".
 
     Args:
-        name: What was given.
+        name: The unknown name.
         names: The valid names.
     """
     import difflib
@@ -226,7 +226,7 @@ class ConflictError(WriteError):
         path: The file.
         start_line: The first of the lines, 1-based.
         current: The lines as they are now.
-        proposed: What the caller wanted to write.
+        proposed: The text that the caller wanted to write.
         hash: The hash of the lines as they are now; an edit that names it changes them.
     """
 

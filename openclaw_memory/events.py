@@ -79,7 +79,7 @@ class Events:
         Args:
             op: The operation.
             places: The files that it reads or changes, with their lines.
-            result: `ok`, or what else comes of it.
+            result: `ok`, or another outcome.
         """
         if self.observers:
             event = Event(op, tuple(places), result, *get_actor())

@@ -59,7 +59,7 @@ class Memory:
     Attributes:
         notes: Writes notes, and reads them at the start of a session.
         sessions: The transcripts and ends of conversations, and the flush before a compaction.
-        control: Looks at what is kept, and forgets.
+        control: Inspects the memory, and forgets.
         config: The settings.
         workspace: The files.
         events: The observers: `memory.events.add(observer)` adds one.
@@ -144,12 +144,12 @@ class Memory:
 
         Args:
             path: An existing folder of notes.
-            embedder: "default" (what `config.embedding` says: the static model, offline), the name of a provider, an
+            embedder: "default" (by `config.embedding`: the static model, offline), the name of a provider, an
                 embedder, a function from a list of texts to their vectors, or None for keyword search.
             config: The settings; the defaults where None.
             index_path: The file of the index; by default `index.sqlite` in the workspace's folder below the user's
                 data folder, or below `OPENCLAW_MEMORY_HOME`.
-            store: "sqlite", the URL of a store, a store, or a function that makes one. None: what `config.store` says.
+            store: "sqlite", the URL of a store, a store, or a function that makes one. None: by `config.store`.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
@@ -233,7 +233,7 @@ class Memory:
 
         Args:
             force: Rebuild the index from the files.
-            progress: Called between transactions. What it raises ends the sync, and the index stays as it was.
+            progress: Called between transactions. An exception of it ends the sync, and the index stays as it was.
             wait: How many seconds to wait for another sync; as long as it takes where None.
 
         Raises:
@@ -266,7 +266,7 @@ class Memory:
             query: A question or keywords.
             max_results: At most this many results, up to 1000. Without it and `max_chars`, `config.search.max_results`.
             max_chars: At most this many characters of all snippets together. Without `max_results`, there are as many
-                results as fit, of about 350 characters each; not of whole chunks. `omitted` counts what did not fit.
+                results as fit, of about 350 characters each; not of whole chunks. `omitted` counts the rest.
             min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
             filter: Which lines count: a `SearchFilter`, or its fields as a dict, `{"path": "memory/2026-*", "since":
                 "2026-01-31"}`; all where None. A moment has its day in `journal.timezone`.
@@ -373,8 +373,8 @@ class Memory:
         `openclaw_memory.heartbeat.every(minutes, memory.heartbeat)` does it in the background.
 
         Args:
-            budget_seconds: After this time no more work is begun; the report says what is left for the next one.
-            ask: A model: takes a question, and returns its answer. It is asked about what needs a judgement alone.
+            budget_seconds: After this time no more work is begun; the report names the work left for the next one.
+            ask: A model: takes a question, and returns its answer. It is asked for judgements alone.
 
         Raises:
             InvalidInputError: The budget is not a number above zero.

@@ -47,7 +47,7 @@ def has_plugin(kind: PluginKind, name: str) -> bool:
     """Return whether an installed package adds something under a name.
 
     Args:
-        kind: What it adds: the entry point group without `openclaw_memory.`.
+        kind: The kind of plug-in: the entry point group without `openclaw_memory.`.
         name: The name of the entry point.
     """
     return _find_target(kind, name) is not None
@@ -57,7 +57,7 @@ def select_plugins(kind: PluginKind, names: Iterable[str]) -> list[str]:
     """Select the names of plug-ins of a kind: installed ones, and ours even where the package is missing.
 
     Args:
-        kind: What it adds: the entry point group without `openclaw_memory.`.
+        kind: The kind of plug-in: the entry point group without `openclaw_memory.`.
         names: The names, such as those of the tables `[plugins.<name>]`.
     """
     return [name for name in names if name in SHIPPED[kind] or has_plugin(kind, name)]
@@ -67,7 +67,7 @@ def load_plugin(kind: PluginKind, name: str) -> Any:
     """Import the object that a plug-in adds.
 
     Args:
-        kind: What it adds: the entry point group without `openclaw_memory.`.
+        kind: The kind of plug-in: the entry point group without `openclaw_memory.`.
         name: The name of the entry point.
 
     Raises:
@@ -92,7 +92,7 @@ def list_plugins(kind: PluginKind) -> list[str]:
     """List the names that plug-ins add.
 
     Args:
-        kind: What they add: the entry point group without `openclaw_memory.`.
+        kind: The kind of plug-ins: the entry point group without `openclaw_memory.`.
     """
     shipped = (name for name, target in SHIPPED[kind].items() if _is_installed(target))
     return sorted({*shipped, *_read_entry_points(kind)})
@@ -102,7 +102,7 @@ def is_known_plugin(name: str) -> bool:
     """Return whether there is a plug-in for a table of settings `[plugins.<name>]`.
 
     Args:
-        name: What a plug-in adds, or its package without `openclaw_memory_`.
+        name: The name of a plug-in, or its package without `openclaw_memory_`.
     """
     shipped = [item for table in SHIPPED.values() for item in table.items()]
     if any(name == key or target.startswith(f"openclaw_memory_{name}") for key, target in shipped):

@@ -92,7 +92,7 @@ class Sessions(MemoryPart):
         Args:
             session_id: The session.
             messages: The conversation, oldest first, each with `role` and `content`; None for the transcript's.
-            summary: What it was about, for the note too, which others may be shown; its first 4,000 UTF-16 units are
+            summary: Its subject, for the note too, which others may be shown; its first 4,000 UTF-16 units are
                 kept.
 
         Returns:
@@ -168,10 +168,10 @@ class Control(MemoryPart):
 
         Args:
             kind: Only "day" (notes of days), "note", "record", "document", "transcript" or "snapshot".
-            since: Only what is of this day or later; what is of no day counts by when it was last changed.
-            until: Only what is of this day or earlier.
+            since: Only items of this day or later; an item without a day counts by its last change.
+            until: Only items of this day or earlier.
             type: Only records of this type.
-            source: Only what comes from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
+            source: Only items from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
                 person's notes are "file", documents "tool", transcripts and snapshots "chat_turn". What a record has
                 from outside, and a document whose `origin` says so, is "external".
             sensitivity: Only records of this sensitivity.
@@ -214,23 +214,23 @@ class Control(MemoryPart):
         One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
         and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
         becomes a blank one with the same ids. A session goes with its transcript and snapshots, a snapshot as a whole,
-        with what the note of its day says of it. Notes that are of no day, such as MEMORY.md, are listed in `review`,
+        with its line in the note of its day. Notes that are of no day, such as MEMORY.md, are listed in `review`,
         and touched where `paths` names them.
 
         Args:
-            last_days: What is of the last so many days; today is the first. Days are those of `journal.timezone`.
-            since: What is of this day or later.
-            query: What says these words, in this order, whatever their case: not what says it in other words.
+            last_days: Items of the last so many days; today is the first. Days are those of `journal.timezone`.
+            since: Items of this day or later.
+            query: Lines with these words, in this order, in any case; not the same in other words.
             key: The records whose keys match this glob, of all types and users.
             session: The id of a session, or its key in `sessions.json`.
             paths: Files, and citations of lines, such as `MEMORY.md#L3-L4`.
-            dry_run: Change nothing, and return what would be done.
+            dry_run: Change nothing, and return the plan alone.
             expected: The plan that a person has seen, or its hash. A plan is done as it is; of a hash, only the
                 same plan is.
             now: The moment, or the day itself, that decides which day is today.
 
         Returns:
-            The plan, and unless `dry_run`, what went and what could not.
+            The plan, and unless `dry_run`, the items that went and those that could not.
 
         Raises:
             InvalidInputError: An argument has a wrong type or value.

@@ -151,7 +151,7 @@ def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
 def _prepare(model: Model, tools: list[dict[str, Any]] | None) -> Model:
     """Return the model with these tools instead of its own, and without its own callbacks, which belong to the user.
 
-    What wraps a model stays around it; of several to choose from, it is the one of the run.
+    Wrappers of a model stay around it; of several to choose from, it is the one of the run.
 
     Raises:
         NotImplementedError: It cannot call tools, or something else makes its reply.

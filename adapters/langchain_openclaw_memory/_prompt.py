@@ -27,11 +27,11 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Extend the prompt of each model call; the conversation stays as it is, and a memory that fails breaks no turn.
 
     A class of it says in `_extend_request` what a call shows, which runs in a thread where the agent is awaited, and in
-    `failure` what a failure costs.
+    `failure` the cost of a failure.
 
     Args:
-        memory: The memory, or what chooses that of each run.
-        session_key: The session that says what may be shown; that of the run where None.
+        memory: The memory, or a selector of one for each run.
+        session_key: The session whose readers may see results; by default that of the run.
         memory_name: Distinguishes this middleware from that of another memory in the same agent.
     """
 

@@ -91,7 +91,7 @@ def read_observation(
 
     Args:
         op: The put, whose value is a mapping.
-        name: What names the record besides its key.
+        name: A further part of the record's name besides its key.
         stored: The record as it is shown now; None if there is none.
         session: That of the run, which is the source where none is given: to repeat itself settles nothing.
         default_ttl: The minutes of a put that names none.

@@ -42,7 +42,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
     and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation.
 
     Args:
-        memory: Where to save, or what chooses the memory of each run: see `memory_tools`.
+        memory: Where to save, or a selector of one for each run: see `memory_tools`.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it.
         window: The tokens that a conversation has room for, by default the context window in the profile of `model`.
         token_counter: Counts the tokens of messages.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class OpenClawEmbeddings(Embeddings):
     """An embedder of this library as LangChain's `Embeddings`. Async calls run in a thread.
 
-    Copies share the embedder. What is pickled are the settings, with the keys among them; the embedder is loaded by
+    Copies share the embedder. A pickle has the settings, with the keys among them; the embedder is loaded by
     them again.
     """
 
@@ -98,7 +98,7 @@ class LangChainEmbedder(FrameworkEmbedder):
         Args:
             embeddings: LangChain's embeddings.
             model: The name of the model, by default their `model` attribute, or else their class.
-            identity: What keeps the vectors apart from those of other models, instead of the visible settings.
+            identity: Keeps the vectors apart from those of other models, instead of the visible settings.
             local: Vouches that they send no text to another machine, as `embedding.allow_remote = false` requires.
                 `OpenClawEmbeddings` declare this themselves.
 

@@ -47,8 +47,8 @@ class IntentState(AgentState[Any]):
 class OpenClawIntentMiddleware(PromptMiddleware):
     """Detect memory requests in each message, and suggest an action to the model, or to the user first.
 
-    Once a turn, a model is asked what the user's message wants: to remember, to look up, to forget, or nothing; see
-    `detect_intent` of `openclaw_memory_intent`. Messages that `worth_asking` passes over cost no call. What is
+    Once a turn, a model is asked for the intent of the message: to remember, to look up, to forget, or nothing; see
+    `detect_intent` of `openclaw_memory_intent`. Messages that `is_worth_asking` passes over cost no call. What is
     suggested ends the system message of the turn's calls, where the agent has the tool for it, and is no part of the
     conversation. Nothing is written or deleted by it. It has its say where the user alone reads, in runs that are a
     chat. A model that fails, dawdles or answers nonsense costs the suggestion, never the turn; one warning is logged
@@ -61,7 +61,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
     model is asked for an intent again.
 
     Args:
-        memory: The memory, or what chooses that of each run: see `memory_tools`.
+        memory: The memory, or a selector of one for each run: see `memory_tools`.
         model: The chat model that is asked, or its name as `init_chat_model` takes it: a small, fast one does.
         mode: "note" suggests to the model, "interrupt" asks the user first.
         session_key: The session that says who reads along, by default that of the run; see `memory_tools`.

@@ -80,11 +80,11 @@ class OpenClawStore(BaseStore):
         """Make a store over an open memory.
 
         Args:
-            memory: The memory, or what chooses that of each run, see `memory_tools`; call `sweep_ttl` in a run then.
+            memory: The memory, or a selector of one for each run, see `memory_tools`; call `sweep_ttl` in a run then.
             fields: The paths of a value that can be found by a search, where `put` names none, such as `a.b` or
                 `c[*].d`, each with a vector of its own; "$" is the whole value, with one vector.
             ttl: LangGraph's settings of times to live, in minutes: `default_ttl`, `refresh_on_read`, and
-                `sweep_interval_minutes`, after which a write also deletes what has expired.
+                `sweep_interval_minutes`, after which a write also deletes expired items.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
@@ -112,8 +112,8 @@ class OpenClawStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
-        Each file is replaced at once, the batch as a whole is not: if it fails midway, what was written before stays.
-        Records come first, then items, then what is deleted.
+        Each file is replaced at once, the batch as a whole is not: if it fails midway, earlier writes stay.
+        Records come first, then items, then deletions.
 
         Raises:
             InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.

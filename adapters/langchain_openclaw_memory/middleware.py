@@ -53,7 +53,7 @@ Trigger: TypeAlias = Clause | Sequence[Clause]
 class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     """Summarise a long conversation as `SummarizationMiddleware` does, and save memories of the removed messages first.
 
-    The messages that are about to be cut are shown to a model, which writes what should last into today's note, before
+    The messages that are about to be cut are shown to a model, which writes lasting facts into today's note, before
     the state changes. The turn is silent: no stream sees it, and the conversation is not changed by it. A flush that
     fails never breaks the run; the messages are then kept verbatim in the transcript of the session, and
     `memory.status()` reports it. If the memory cannot be written at all, the summary waits until it can, or until nine
@@ -64,7 +64,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     Args:
         model: The chat model that writes the summaries, or its name as `init_chat_model` takes it.
-        memory: Where to save, or what chooses the memory of each run: see `memory_tools`.
+        memory: Where to save, or a selector of one for each run: see `memory_tools`.
         flush_model: The chat model that writes the memories, or its name, by default `model`.
         session_key: The session to save under, by default the thread of the run; without a thread, each conversation is
             a session.
@@ -193,7 +193,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         memory: Where to save, as for `OpenClawSummarizationMiddleware`.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it; None means the one
             that the agent asks.
-        window: The model's context window in tokens, by default what its profile says.
+        window: The model's context window in tokens, by default from its profile.
         token_counter: Counts the tokens of messages.
         trigger: Another limit from which the flush is due, written like that of `SummarizationMiddleware`: best that of
             the middleware that compacts.

@@ -49,11 +49,11 @@ class OpenClawRecallMiddleware(PromptMiddleware):
     memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
 
     Args:
-        memory: The memory to search, or what chooses that of each run: see `memory_tools`.
+        memory: The memory to search, or a selector of one for each run: see `memory_tools`.
         max_chars: The most characters of the block, by default `config.recall.max_chars`.
         max_results: The most results, as for `Memory.search`.
         min_score: The lowest score, 0..1, as for `Memory.search`.
-        session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
+        session_key: The session whose readers may see results, by default that of the run; see `memory_tools`.
         source: As for a `SearchFilter`; with "memory", nothing from other conversations is shown.
         memory_name: Distinguishes this middleware, and its block, from that of another memory in the same agent.
 

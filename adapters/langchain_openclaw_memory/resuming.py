@@ -41,7 +41,7 @@ def save_snapshot(
         session_id: The session, such as the thread.
         messages: The conversation, as in the state of the agent, `agent.get_state(config).values["messages"]`, or as
             a model takes it.
-        summary: What it was about; None for what LangChain's summarization has put in place of older messages, if it
+        summary: Its subject; None for what LangChain's summarization has put in place of older messages, if it
             did.
 
     Raises:

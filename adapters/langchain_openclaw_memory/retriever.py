@@ -38,7 +38,7 @@ class OpenClawRetriever(SessionRetriever):
     of lines of a record also its fields, as `record`.
 
     Args:
-        memory: The memory to search, or what chooses that of each run: see `memory_tools`.
+        memory: The memory to search, or a selector of one for each run: see `memory_tools`.
         k: The most documents to return, 1..1000. By default 6 (`config.search.max_results`), or as many as fit.
         max_chars: The most characters of all documents together, as for `Memory.search`.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.

@@ -24,8 +24,8 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
     is logged for each kind of failure.
 
     Args:
-        memory: The memory, or what chooses that of each run: see `memory_tools`.
-        session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
+        memory: The memory, or a selector of one for each run: see `memory_tools`.
+        session_key: The session whose readers may see results, by default that of the run; see `memory_tools`.
         max_chars: The most characters of one file, by default `config.journal.bootstrap_chars`.
         memory_name: Distinguishes this middleware, and its text, from that of another memory in the same agent.
 

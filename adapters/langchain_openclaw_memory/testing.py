@@ -167,11 +167,11 @@ def copy_sentences(request: Request) -> str | AIMessage:
     """Reply like a model that knows nothing, and copies sentences from its prompt.
 
     A question is answered by the sentence that shares most words with it, and the source above that; where none does,
-    `memory_search` is called if there is one. A flush saves what the user said with a number or a name in it. A summary
+    `memory_search` is called if there is one. A flush saves sentences of the user with a number or a name. A summary
     has the three sentences made of the words that were said most often.
 
     Args:
-        request: What the model is asked.
+        request: The request to the model.
     """
     *before, last = request.messages
     talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))

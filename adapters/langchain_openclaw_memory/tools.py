@@ -81,7 +81,7 @@ def memory_tools(
 ) -> list[BaseTool]:
     """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
 
-    What a model can correct is an answer with a `status`, not an exception.
+    Errors that a model can correct are answers with a `status`, not exceptions.
 
     Args:
         memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, or a function of
@@ -92,9 +92,9 @@ def memory_tools(
         append: Whether to add `memory_append`.
         records: Whether to add `memory_remember` and `memory_confirm`.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
-        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+        name: The prefix of the tools' names, for an agent with several memories: `work` makes
             `work_memory_search`.
-        erase: Whether to add `memory_erase`, which forgets what the user has confirmed by the hash of a plan. In a run
+        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In a run
             of LangGraph, a hash that is not in the user's latest message is refused.
 
     Raises:

@@ -62,7 +62,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     reported once, and never breaks the run.
 
     Args:
-        memory: Where to write, or what chooses the memory of each run: see `memory_tools`.
+        memory: Where to write, or a selector of one for each run: see `memory_tools`.
         session_id: The session, by default the thread of the run.
 
     Raises:

@@ -53,7 +53,7 @@ class OpenClawVectorStore(VectorStore):
         """Make a store over an open memory.
 
         Args:
-            memory: The memory, then `store.memory`; or what chooses that of each run, see `memory_tools`.
+            memory: The memory, then `store.memory`; or a selector of one for each run, see `memory_tools`.
             session_key: Where its answers are read: in groups and channels less is shown, see `memory_tools`. By
                 default that of each run: `configurable["session_key"]`, else the `thread_id`.
             collection: A name: documents added here lie in `memory/notes/<collection>/` with ids of their own, and only

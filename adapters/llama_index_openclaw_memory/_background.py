@@ -25,7 +25,7 @@ class Background:
     def begin(self, work: Callable[[], T]) -> Future[T]:
         """Run `work` in a thread of its own, or here if there can be no more threads, as at the end of the program.
 
-        It cannot be cancelled. The result holds what it returns or raises.
+        It cannot be cancelled. The result holds its return value or exception.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()

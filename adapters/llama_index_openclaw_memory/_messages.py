@@ -42,7 +42,7 @@ def convert_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
 def convert_message(message: ChatMessage) -> dict[str, Any] | None:
     """Convert a message to OpenClaw's, in plain JSON; None for a system prompt.
 
-    What was recalled into it, and fenced, is left out.
+    Recalled text in fences is left out.
     """
     if message.role in OF_THE_PROGRAM:
         return None

@@ -100,7 +100,7 @@ class OpenClawEmbedding(BaseEmbedding):
         """Return the embedding that `to_dict` described.
 
         Args:
-            data: What `to_dict` returned.
+            data: A result of `to_dict`.
             kwargs: Fields that replace those of `data`; `embedder=` passes an embedder that has no name.
 
         Raises:
@@ -178,7 +178,7 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
         Args:
             embed_model: The embedding.
             model: The name of the model, by default its `model_name`, or else its class.
-            identity: What keeps the vectors apart from those of other models, in place of what can be seen.
+            identity: Keeps the vectors apart from those of other models, in place of its visible settings.
             local: Vouches that it sends no text to another machine, which `embedding.allow_remote = false` asks for.
                 An `OpenClawEmbedding` says this by itself.
 

@@ -83,7 +83,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     replaces this one. In an event loop, a flush runs in a thread; the end of the program waits for it.
 
     Args:
-        memory: Where to save, or what chooses the memory of each call: see `memory_tools`.
+        memory: Where to save, or a selector of one for each call: see `memory_tools`.
         llm: The model that writes the memories.
         window: The tokens that a conversation has room for, by default three quarters of the context window of `llm`.
         session_key: The session of calls without a tag, by default `main`.
@@ -145,7 +145,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def flush(self, session_key: str | None = None) -> None:
         """Flush, at the end of a session, the messages that no flush was shown, and wait for running flushes.
 
-        What fails is logged, and nothing is raised, except where this run has no value for the template of its memory.
+        Failures are logged, and nothing is raised, except where this run has no value for the template of its memory.
 
         Args:
             session_key: The session, of the memory of this run. Default: all of them, of all memories.

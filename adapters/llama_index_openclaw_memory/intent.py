@@ -33,8 +33,8 @@ _TURNS = 64  # whose text is kept, so that all calls of one turn show the same: 
 class IntentBlock(PromptBlock):
     """Detect the intent of each message, and suggest it to the model; see `openclaw_memory_intent`.
 
-    Once a turn, `llm` is asked what the user's message wants: to remember, to look up, to forget, or nothing. Messages
-    that `worth_asking` passes over cost no call. What is suggested is shown for the turn, and is no part of the
+    Once a turn, `llm` is asked for the intent of the message: to remember, to look up, to forget, or nothing. Messages
+    that `is_worth_asking` passes over cost no call. What is suggested is shown for the turn, and is no part of the
     conversation. Nothing is written or deleted by it. It has its say where the user alone reads. A model that fails,
     dawdles or answers nonsense costs the suggestion, never the turn, and so does a memory that fails: one warning is
     logged for each kind of failure.
@@ -64,7 +64,7 @@ class IntentBlock(PromptBlock):
         """Make a block over a memory.
 
         Args:
-            memory: The memory, or what chooses that of each run; see `memory_tools`.
+            memory: The memory, or a selector of one for each run; see `memory_tools`.
             llm: The model that is asked: a small, fast one does.
             session_key: The session. Default: the `session_id` of the `Memory`; where it names a group or a channel,
                 no model is asked.

@@ -48,8 +48,8 @@ class OpenClawMemoryBlock(PromptBlock):
 
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
     searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
-    `flush_tokens` tokens or more: the model writes what should last into today's note. Nothing of this raises: what
-    fails is in the log and in `memory.status().flush`. What the disk does not take is held in memory and tried again
+    `flush_tokens` tokens or more: the model writes lasting facts into today's note. Nothing of this raises: what
+    fails is in the log and in `memory.status().flush`. Messages the disk refuses are held in memory and tried again
     with the next messages; until then it stays in the model's view, as far as a quarter of the window of `llm` allows.
     No caller but `flush` and `settle` waits for the model, and a cancelled agent stops neither what is written nor what
     is flushed; the end of the program waits for both.
@@ -93,7 +93,7 @@ class OpenClawMemoryBlock(PromptBlock):
         """Make a block over a memory.
 
         Args:
-            memory: Where what is ejected is kept, or what chooses the memory of each run; see `memory_tools`.
+            memory: Where ejected messages are kept, or a selector of one for each run; see `memory_tools`.
             llm: The model that writes notes.
             session_key: The session. Default: the `session_id` of the `Memory`, else `main`; where it names a group or
                 a channel, nothing private is shown.
@@ -162,7 +162,7 @@ class OpenClawMemoryBlock(PromptBlock):
     def flush(self, session_id: str | None = None) -> None:
         """Flush the messages ejected since the last flush, at the end of a session.
 
-        What is under way is waited for. What `Memory` has not ejected is not included: hand it to `aput` first if the
+        Running work is waited for. Messages not ejected are not included: hand it to `aput` first if the
         conversation is over.
 
         Args:

@@ -34,7 +34,7 @@ def save_snapshot(
         memory: Where to.
         session_id: The session.
         messages: The conversation, such as `await chat_memory.aget_all()`.
-        summary: What it was about.
+        summary: Its subject.
 
     Raises:
         InvalidInputError: They are no list, or one of them is not a ChatMessage.

@@ -61,7 +61,7 @@ class OpenClawRetriever(BaseRetriever):
         """Make a retriever over a memory.
 
         Args:
-            memory: The memory, or what chooses that of each run; see `memory_tools`.
+            memory: The memory, or a selector of one for each run; see `memory_tools`.
             similarity_top_k: The most nodes that are returned, 1..1000. Default: 6 (`config.search.max_results`), or as
                 many as fit.
             min_score: The least score, 0..1. Default: that of the memory's configuration.

@@ -21,7 +21,7 @@ class SessionStartBlock(PromptBlock):
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
     and today, all of them bounded and the memory fenced. The text stays the same until one of these files changes.
-    It keeps nothing of what `Memory` ejects: that is for `OpenClawMemoryBlock`. A memory that fails costs the text,
+    It keeps no ejected messages: that is for `OpenClawMemoryBlock`. A memory that fails costs the text,
     never the turn: one warning is logged for each kind of failure.
 
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
@@ -45,7 +45,7 @@ class SessionStartBlock(PromptBlock):
         """Make a block over a memory.
 
         Args:
-            memory: The memory, or what chooses that of each run; see `memory_tools`.
+            memory: The memory, or a selector of one for each run; see `memory_tools`.
             tools: The agent's tools, which a block does not see: how to use those of a memory is said.
             session_key: The session. Default: the `session_id` of the `Memory`; where it names a group or a channel,
                 `MEMORY.md` is not shown.

@@ -162,7 +162,7 @@ def make_call(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMess
 def quote_sentence(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
     """Reply like a model that knows nothing, and quotes the sentence that fits the question best.
 
-    In a flush it saves what the user said with a number in it.
+    In a flush it saves sentences of the user with a number.
     """
     *before, last = [message.content or "" for message in messages]
     lines = "\n".join([*before, last]).splitlines()

@@ -151,7 +151,7 @@ def memory_tools(
 ) -> list[MemoryTool]:
     """Return `memory_search` and `memory_get`, `memory_append` by default, and the tools that are asked for.
 
-    What a model can correct is returned as an answer, and not raised. A `CodeActAgent` takes no tools that look at the
+    Errors that a model can correct are answers, not exceptions. A `CodeActAgent` takes no tools that look at the
     run: name a `session_key` for it.
 
     Args:
@@ -164,9 +164,9 @@ def memory_tools(
         append: Whether to add `memory_append`. Default: yes.
         records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
-        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+        name: The prefix of the tools' names, for an agent with several memories: `work` makes
             `work_memory_search`.
-        erase: Whether to add `memory_erase`, which forgets what the user has confirmed by the hash of a plan. In the
+        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In the
             run of an agent, a hash that is not in the user's message is refused. Default: no.
 
     Raises:

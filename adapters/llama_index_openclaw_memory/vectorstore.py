@@ -66,7 +66,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         """Make a store over an open memory.
 
         Args:
-            memory: The memory that holds the nodes, or what chooses that of each run, see `memory_tools`.
+            memory: The memory that holds the nodes, or a selector of one for each run, see `memory_tools`.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are in the index alone; naming it later is enough.
@@ -183,7 +183,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             kwargs: None are used; a warning names them.
 
         Raises:
-            InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode.
+            InvalidInputError: An id is blank, or a value of a node is not JSON or not Unicode.
             EmbedderError: The embeddings have other dimensions, or are of another model, than those in the store; or
                 some nodes have none, and the model of the others is unknown.
             WriteError: A node is larger than `files.max_bytes`, or could not be written.
@@ -230,7 +230,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def reembed(self) -> int:
         """Embed all nodes of this store again, by the model that it names or else the memory's own.
 
-        After a failure, call it again: what is done is not done twice.
+        After a failure, call it again: nothing is done twice.
 
         Returns:
             How many nodes got new vectors: those that had none of this model.
@@ -302,7 +302,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         unless `default_mode` says otherwise; for any other vector it ranks by cosines. TEXT_SEARCH and SPARSE go by
         words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's own search, with scores of 0..1; with an `alpha`, or
         if the nodes came with vectors of another model than the memory's, both legs are scaled to 0..1 and added,
-        vectors times alpha. MMR leaves out what repeats the node before it: `mmr_threshold` 1 ranks by nearness alone,
+        vectors times alpha. MMR leaves out nodes that repeat the one before: `mmr_threshold` 1 ranks by nearness alone,
         0 by difference alone.
 
         Args:

@@ -30,7 +30,7 @@ def search_backend(
 ) -> SearchResults:
     """Search with an engine that knows neither policies nor signatures, and return the results as they may be shown.
 
-    Records that have expired or were forged are left out, and what is empty once policies have masked it.
+    Records that have expired or were forged are left out, and texts that policies mask as a whole.
 
     Args:
         backend: The engine.
@@ -62,7 +62,7 @@ def mask_excerpt(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
     """Return lines from an engine that knows neither policies nor signatures, as they may be shown.
 
     Args:
-        excerpt: What the engine read.
+        excerpt: The excerpt of the engine.
         workspace: The files, with the policies.
 
     Raises:

@@ -34,7 +34,7 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
     """Cut the text of one file into chunks, in the order of its lines; a blank file has none.
 
     Lines are 1-based and end at line feeds only. The front matter of a document that a program wrote is in no chunk.
-    What follows the first `MOST_CHUNKS` is in none either.
+    Text after the first `MOST_CHUNKS` is in none either.
 
     Args:
         text: The text of the file.

@@ -85,7 +85,7 @@ def commands() -> None:
     The notes are the truth. The index, in your data folder, is made from them and may be deleted.
 
     First steps: `demo` shows it at work; `init` makes a workspace, or with --all-markdown one of a folder that is full
-    of notes already; `search` answers; `doctor` says what is wrong.
+    of notes already; `search` answers; `doctor` finds problems.
 
     Example: openclaw-memory demo
     """

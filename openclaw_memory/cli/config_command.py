@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def config(place: Place) -> int:
     """Show the settings in use.
 
-    That is the workspace and why it was chosen, the file of settings, and what differs from the defaults.
+    That is the workspace and why it was chosen, the file of settings, and the differences from the defaults.
 
     Example: openclaw-memory config --workspace notes
     """

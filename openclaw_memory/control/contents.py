@@ -88,7 +88,7 @@ def locate_any(workspace: Workspace, path: str) -> Place:
         path: A path.
 
     Raises:
-        PathNotAllowedError: It does not name what is remembered.
+        PathNotAllowedError: It does not name a remembered file.
     """
     if snapshots.is_snapshot(path):
         return workspace.files.make_place(path)

@@ -126,7 +126,7 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
 
     Args:
         workspace: The files.
-        request: What is to be forgotten.
+        request: The request to forget.
 
     Raises:
         InvalidInputError: Lines are named of a record, document or snapshot, which goes as a whole.
@@ -158,7 +158,7 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
         plan: The plan.
 
     Raises:
-        ConflictError: A file is not what the plan saw. Nothing was changed.
+        ConflictError: A file has changed since the plan. Nothing was changed.
     """
     every = with_transcripts(workspace)
     remaining = list[Skipped]()

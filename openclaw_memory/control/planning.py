@@ -75,9 +75,9 @@ def plan_forgetting(
     """Return the plan. It reads nothing but its arguments, and is the same for the same.
 
     Args:
-        request: What is to be forgotten.
+        request: The request to forget.
         contents: Everything that is remembered.
-        skipped: What could not be read, and why.
+        skipped: Unreadable files, and why.
         states: The transcript of each key of `sessions.json`, by its path.
         zone: The zone of days; the machine's where None.
     """

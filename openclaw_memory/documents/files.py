@@ -18,7 +18,7 @@ Hidden: TypeAlias = Callable[[Iterable[str]], frozenset[str]]
 class DocumentFiles:
     """The documents of a memory by the paths of their files. Safe to use from several threads.
 
-    What is written or deleted here is indexed by the next sync.
+    The next sync indexes changes made here.
     """
 
     def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService, hidden: Hidden) -> None:

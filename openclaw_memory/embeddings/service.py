@@ -78,7 +78,7 @@ class Service(Struct, frozen=True):
         provider: Name of the provider.
         model: Name of the model.
         endpoint: The URL that receives the texts, without a user, a password or a query.
-        limits: What a request may hold.
+        limits: The limits of a request.
         send: Asynchronous function of an `httpx.AsyncClient` (its base URL is `endpoint`), texts, and whether they are
             queries. Returns a vector for each text, in order. It may raise whatever httpx raises.
         headers: Sent with each request. Their values are shown in no message.
@@ -187,7 +187,7 @@ class ServiceError(EmbedderError):
     """A failed request to an embedding service.
 
     Attributes:
-        kind: What to do about it.
+        kind: The way to go on.
         retry_after: The seconds that the service asks to wait, or None.
     """
 

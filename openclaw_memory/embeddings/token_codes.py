@@ -55,7 +55,7 @@ def unpack_tokens(codes: bytes, lines: int) -> tuple[NDArray[np.uint8], NDArray[
     """Return the codes of a text of so many lines, shape (n, BITS / 8), and how many each line has; none of b"".
 
     Raises:
-        CorruptIndexError: They are not what `pack_tokens` returns for such a text.
+        CorruptIndexError: They are not a result of `pack_tokens` for such a text.
     """
     import numpy as np
 

@@ -155,7 +155,7 @@ class Flush:
             messages: Returns the messages that are about to be lost; called only if the turn fails.
             compacting: Whether a compaction comes next.
             kind: Only turns of a `chat` are flushed.
-            flushed: Whether this cycle was flushed, by default what `sessions.json` says.
+            flushed: Whether this cycle was flushed, by default read from `sessions.json`.
         """
         with self.cycle.lock:
             if self.cycle.is_busy and not compacting:

@@ -41,7 +41,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
 
     Raises:
         InvalidInputError: Some are not objects, or are never to be stored. The others were added.
-        PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; what was added stays.
+        PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; added messages stay.
     """
     messages = list(messages)
     own_ids = {_get_id(message) for message in messages} - {None}

@@ -255,7 +255,7 @@ class IndexService:
         """Make the index readable after an error, and return a notice about it.
 
         Args:
-            error: What a reader met.
+            error: The error of a reader.
             attempt: How many readings have failed before, from 0.
             is_locked: Whether the caller holds the lock of syncs.
 

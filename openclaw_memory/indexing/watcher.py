@@ -73,10 +73,10 @@ class Watcher:
     One watcher is at work on an index, over all processes: others wait, and one takes over when it ends.
 
     Attributes:
-        state: What it does, in a line.
+        state: Its state, in a line.
         syncs: How many syncs it has done.
         last: The report of the last of them.
-        last_error: Why the last sync failed, or what it had to leave out.
+        last_error: Why the last sync failed, or the files it left out.
     """
 
     def __init__(self, workspace: Workspace, index: WatchedIndex, config: MemoryConfig) -> None:
@@ -84,7 +84,7 @@ class Watcher:
 
         Args:
             workspace: Whose files to follow.
-            index: What to keep up to date. The watcher ends when this object is gone.
+            index: The index to keep up to date. The watcher ends when this object is gone.
             config: The settings of the memory.
         """
         self.state = "not started"

@@ -20,7 +20,7 @@ MOST_WEAK = 3
 def limit_weak(results: SearchResults, max_results: int | None) -> SearchResults:
     """Return at most three results where all are weak, unless the caller has asked for `max_results`.
 
-    A search has no minimum score: what the notes may not answer would fill a prompt or a screen otherwise.
+    A search has no minimum score, and weak results would fill a prompt or a screen otherwise.
     """
     more = len(results) - MOST_WEAK
     if max_results is not None or not results.all_weak or more <= 0:

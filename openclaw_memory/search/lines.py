@@ -77,7 +77,7 @@ def is_question(text: str) -> bool:
 def join_lines(lines: Sequence[Line]) -> str:
     """Return lines of one file as text, with `LEFT_OUT` between those that do not follow one another.
 
-    In a transcript, blank lines replace what it does not show, and are left out.
+    In a transcript, blank lines replace hidden text, and are left out.
     """
     parts = [line.text for line in lines[:1]]
     for above, line in pairwise(lines):

@@ -35,8 +35,8 @@ class SearchOptions:
     """Set options of one search.
 
     Attributes:
-        explain: Keep what `SearchResults.explain()` shows.
-        task: What the asker is at work on, in a sentence or several: of results that answer about as well, those that
+        explain: Keep the parts of scores for `SearchResults.explain()`.
+        task: The work that the query is for, in a sentence or several: of results that answer about as well, those that
             have more to do with it come first . A blank one changes nothing.
         settings: Settings of `config.search` that this search has instead, as `{"mmr": 0.7, "half_life_days": 30}`;
             None turns either off. Not `max_results`, `min_score`, which are arguments, and `memory_mb`.

@@ -106,7 +106,7 @@ def explain_refusal(root: Path, path: str, fields: Mapping[str, Any] | None, tex
 def record_signed(root: Path, path: str, memory_id: str, version: int) -> None:
     """Put down that a version was signed here: earlier ones are no longer taken.
 
-    What cannot be put down is a warning in the log: the record itself is written and signed.
+    A failure to note it is a warning in the log: the record itself is written and signed.
 
     Args:
         root: The workspace.

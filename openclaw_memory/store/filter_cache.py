@@ -1,7 +1,7 @@
 """Find the chunks that pass a filter: all once for each filter, and afterwards only those that are new.
 
-What filters ask of chunks, their files and metadata, is read once and kept, so that a new filter reads no table. An id
-never comes to name another chunk, so that what was found out about it stays true.
+The paths and metadata of chunks that filters test are read once and kept, so that a new filter reads no table. An id
+never comes to name another chunk, so that a cached answer stays true.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def choose_store(
 
     Args:
         choice: "sqlite", `sqlite:///PATH`, the URL of a store that a plug-in opens by its scheme, a store, or a
-            function that makes one. None: `index_path` if that is set, else what `config` says.
+            function that makes one. None: `index_path` if that is set, else by `config`.
         root: The folder of the workspace.
         index_path: The file of the index; for "sqlite" alone.
         config: Which engine answers, and where the index is kept if `choice` is None.

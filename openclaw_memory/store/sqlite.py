@@ -105,7 +105,7 @@ class SqliteStore:
             path: The index file.
             read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
-            hook: What sets each connection up: for example a cipher.
+            hook: Sets up each connection: for example a cipher.
         """
         self.path = Path(path).expanduser()
         self._read_only = read_only
@@ -456,7 +456,7 @@ class SqliteStore:
         """Remove the vectors that no row uses, and return how many were removed.
 
         The bytes of a removed text are erased from the bytes of the file and of its log: the file is
-        rewritten. What a reader holds is erased by the first call after it has ended.
+        rewritten. Text that a reader holds is erased by the first call after it has ended.
         """
         with self._connections.read() as db:
             if not erasure.is_due(db, keep_unused=keep_unused):
@@ -597,7 +597,7 @@ class SqliteStore:
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
         """Keep out every other thread and process that asks for `name`, by a lock file next to the index.
 
-        The holder of the lock `sync` first removes what killed builders have left.
+        The holder of the lock `sync` first removes leftovers of killed builders.
         """
         with lock_file(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":

@@ -363,7 +363,7 @@ def decode_rows(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
     """Return ids and vectors of rows (id, embedding).
 
     Raises:
-        apsw.CorruptError: One of the vectors cannot be what was written.
+        apsw.CorruptError: One of the vectors cannot be the written one.
     """
     parts = [_decode([row[1] for row in group], dims) for _, group in groupby(rows, lambda row: _measure(row[1]))]
     matrix = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, dims), np.float32), *parts])

@@ -460,7 +460,7 @@ def memory_tools(
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
         name: Begins the names of the tools, where a model has those of several memories: `work` makes
             `work_memory_search`.
-        erase: Whether to add memory_erase, which forgets what the user has confirmed by the hash of a plan. A function
+        erase: Whether to add memory_erase, which forgets lines confirmed by the hash of a plan. A function
             that returns the user's latest message: a hash that is not in it is refused. With True, the program
             that shows the model's answers has to see to it that a person typed it.
 

@@ -22,7 +22,7 @@ class Item(Struct, frozen=True):
 
     Attributes:
         path: The path by which it is searched and read.
-        kind: What it is.
+        kind: Its kind.
         date: The day that it is of: in the name of a note, when a record, document or snapshot was made, the first of a
             transcript. None where it is of no day.
         last_date: The latest day that it is of: that of the last message of a transcript, `date` of all others.
@@ -33,7 +33,7 @@ class Item(Struct, frozen=True):
         sensitivity: That of a record, None for all others.
         size: In bytes.
         lines: How many lines the file has.
-        problem: Why a record is shown nowhere: no signature vouches for what its file says. None for all others.
+        problem: Why a record is shown nowhere: no signature vouches for its file. None for all others.
     """
 
     path: str
@@ -82,7 +82,7 @@ class ForgetPlan(Struct, frozen=True):
 
     Attributes:
         steps: The changes, by path.
-        review: What a person has to look at.
+        review: Items that a person has to look at.
         sessions: The keys of `sessions.json` that go with their transcripts.
         hash: Names this very plan; another one has another hash.
     """
@@ -100,10 +100,10 @@ class ForgetReceipt(Struct, frozen=True):
     """The result of a plan.
 
     Attributes:
-        plan: What was to go.
+        plan: The plan.
         is_dry_run: Whether nothing was done, but planned.
         forgotten: The paths and citations that are gone from the files.
-        remaining: What could not go, or what keeps copies that this library does not touch, and why.
+        remaining: Items that could not go, or keepers of copies that this library does not touch, and why.
         is_erased: Whether the index, its keyword tables, vectors and log hold nothing of it any more.
     """
 

@@ -118,7 +118,7 @@ class Snapshot(Struct, frozen=True):
         session_id: The session.
         timestamp: When it was made (UTC).
         messages: The last messages, oldest first.
-        summary: What the conversation was about; None where the snapshot was made without one.
+        summary: The subject of the conversation; None where the snapshot was made without one.
         path: The file, relative to the workspace.
     """
 

@@ -35,7 +35,7 @@ def parse_citation(text: str) -> tuple[str, tuple[Span, ...]] | None:
     No memory file has a name that ends like one.
 
     Args:
-        text: What `citation` returned, also as `recall` shows it: `[MEMORY.md#L3 0123abcd]`.
+        text: A citation, also as `recall` shows it: `[MEMORY.md#L3 0123abcd]`.
     """
     match = _CITATION.fullmatch(text.strip())
     if match is None:
@@ -127,7 +127,7 @@ class SharedFiles(Protocol):
         """Bring the folder up to date before it is read.
 
         Raises:
-            StoreError: What keeps the notes cannot be reached.
+            StoreError: The keeper of the notes cannot be reached.
         """
         ...
 

@@ -103,7 +103,7 @@ class FileRecord(Struct, frozen=True):
         vectors_missing: Why some of its rows have no vectors yet, or None when all have.
         ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
         doc_id: The id of the document in it, or None for any other file.
-        part_of: The id of what that document is a part of, or None.
+        part_of: The id of the whole that the document is a part of, or None.
         left_out: The names of the policies that leave lines of it out; None if there are none.
     """
 
@@ -157,7 +157,7 @@ class StoreInfo(Struct, frozen=True):
         location: A path, or a URL without secrets; "" if there is no location.
         exists: Whether anything is stored there yet.
         locked: The locks that any thread or process holds now.
-        notices: What limits it, in words.
+        notices: Its limits, in words.
         files: How many files are indexed.
         chunks: How many chunks they have.
         vectors: How many vectors are stored, in use or not.

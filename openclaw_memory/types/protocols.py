@@ -259,7 +259,7 @@ class Store(Protocol):
         in place, so that the next build with `keep_rows` continues where an interrupted one stopped.
 
         Args:
-            meta: What the next index is built with.
+            meta: The description of the next index.
             keep_rows: Whether it also starts with the files and chunks of this one.
 
         Raises:
@@ -284,8 +284,8 @@ class Store(Protocol):
         Args:
             paths: The paths of files.
             ids: The ids of documents; several files have the same one where a person has copied one.
-            part_of: What documents are parts of.
-            id_prefix: What the ids of documents begin with, not empty.
+            part_of: The wholes of the documents.
+            id_prefix: The prefix of the documents' ids, not empty.
         """
         ...
 
@@ -298,8 +298,8 @@ class Store(Protocol):
 
         Args:
             files: Each file with its new rows, in order. None keeps the rows: only the record of a file that is
-                indexed is updated, and any other file is left out. What document it holds is then as before.
-            made_for: What the rows were made for.
+                indexed is updated, and any other file is left out. Its document is then as before.
+            made_for: The index that the rows were made for.
 
         Raises:
             StoreError: A vector is missing, or `meta` is not `made_for`. Nothing is changed.
@@ -317,7 +317,7 @@ class Store(Protocol):
             record: The record of the file.
             chunks: The new rows, in order.
             from_line: The first line, 1-based, whose rows are replaced.
-            made_for: What the rows were made for.
+            made_for: The index that the rows were made for.
 
         Raises:
             StoreError: The file is not indexed, a vector is missing, or `meta` is not `made_for`. Nothing is changed.
@@ -490,7 +490,7 @@ class Store(Protocol):
         """Replace a damaged index by an empty one, and return a sentence about it.
 
         Args:
-            reason: What is wrong with the index.
+            reason: The damage of the index.
 
         Raises:
             StoreError: It cannot be replaced.

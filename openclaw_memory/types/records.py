@@ -139,7 +139,7 @@ class Remembered(Struct, frozen=True):
 
     Attributes:
         record: The record as it is now.
-        outcome: What the observation did.
+        outcome: The effect of the observation.
         reason: Why it did not become the value; None if it is the value.
     """
 

@@ -69,7 +69,7 @@ class Status(Struct, frozen=True):
     an engine replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds
     wrong with the index; a forced sync fixes it.
 
-    `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
+    `last_sync` is the latest completed sync, `last_error` the error of one since. `watcher` describes the watcher of
     this process. `flush` has, by session key, why the latest flush of a session failed.
     `heartbeat` is the latest one, of any process. `backend` is the engine that answers, `builtin` unless another one
     does, `store` the kind of its store, and `custom` what another engine has to say besides.

@@ -212,7 +212,7 @@ class OpenFolder:
             *names: The last name that was changed, for errors.
 
         Raises:
-            WriteError: The disk did not confirm it. What was written stays.
+            WriteError: The disk did not confirm it. The written file stays.
         """
         if self.descriptor is not None:
             _flush(self.descriptor, self._join(*names))

@@ -44,7 +44,7 @@ class WorkspaceFiles(Struct, frozen=True):
     Attributes:
         root: The folder.
         settings: Which files count, and how large they may be.
-        policies: What may be stored and shown of them.
+        policies: The rules for storing and showing them.
         codec: Seals and unseals them.
         shared: The notes that the folder is a copy of; None where its files are the notes.
     """

@@ -247,7 +247,7 @@ class BootstrapFile(msgspec.Struct, frozen=True):
         text: All of it, or whole lines of it within `max_chars`.
         chars: The length of all of it.
         max_chars: The most characters.
-        note: The part that is not shown, why, and what to do; "" if all is shown.
+        note: The part that is not shown, why, and the remedy; "" if all is shown.
     """
 
     path: str
