@@ -672,14 +672,13 @@ missed[(missed["shown"] < 1) | (missed["shown"].isna() & (missed["results"] > 0)
 # the next sync builds the index again.
 
 # %%
-from dataclasses import asdict
-
 import tomli_w
+from msgspec import to_builtins
 
 
 def as_toml(config: MemoryConfig) -> str:
     """What differs from the default settings, as a file for `MemoryConfig.from_toml`; keys stand there as they are."""
-    now, usual = asdict(config), asdict(MemoryConfig())
+    now, usual = to_builtins(config), to_builtins(MemoryConfig())
     changed = {
         part: {key: value for key, value in now[part].items() if value != usual[part][key]}
         for part in now
