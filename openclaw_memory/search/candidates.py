@@ -86,21 +86,22 @@ def find_candidates(
     """
     settings = request.settings
     hit_request = _make_hit_request(query, vector, request, counted)
+    excluded = find_excluded(store, request)
     if request.filter.phrases:
-        hits, chunks = _find_phrases(store, hit_request, request, token_codes=token_codes)
+        hits, chunks = _find_phrases(store, hit_request, request, excluded, token_codes=token_codes)
     elif request.filter.without or request.passes is not None:
-        hits, chunks = _find_allowed(store, hit_request, request), None
+        hits, chunks = _find_allowed(store, hit_request, request, excluded), None
     else:
         hits, chunks = store.find_hits(hit_request), None
     if settings.fusion != "standardised":  # scores depend on the texts of all
         ids = {at for own in hits.by_source for at in (*own.text, *(own.vector or {}))}
-        chunks = _read(store, ids, request, token_codes=token_codes) if chunks is None else chunks
+        chunks = _read(store, ids, request, excluded, token_codes=token_codes) if chunks is None else chunks
         scores = [_score_weighted(query, own, chunks, settings) for own in hits.by_source]
     else:
         scores = [_score_standardised(own, settings) for own in hits.by_source]
     best = [_choose_best(own, by_source, settings) for own, by_source in zip(scores, hits.by_source, strict=True)]
     if chunks is None:
-        chunks = _read(store, [at for own in best for at in own], request, token_codes=token_codes)
+        chunks = _read(store, [at for own in best for at in own], request, excluded, token_codes=token_codes)
     items: list[Candidate] = []
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
@@ -136,16 +137,15 @@ def _make_hit_request(
     )
 
 
-def _read(store: Store, ids: Iterable[int], request: SearchRequest, *, token_codes: bool) -> dict[int, StoredChunk]:
+def _read(
+    store: Store, ids: Iterable[int], request: SearchRequest, excluded: Collection[int], *, token_codes: bool
+) -> dict[int, StoredChunk]:
     """Return those of these chunks that pass the filter of the search: one may be asked for as a neighbour."""
     chunks = store.get_chunks(ids, token_codes=True) if token_codes else store.get_chunks(ids)
     if request.where:
         test = make_chunk_test(request.where)
         chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
-    if request.filter.without:
-        excluded = find_excluded(store, request)
-        chunks = [stored for stored in chunks if stored.id not in excluded]
-    return {stored.id: stored for stored in chunks}
+    return {stored.id: stored for stored in chunks if stored.id not in excluded}
 
 
 # --- filters that the store does not know ------------------------------------------------------------------------
@@ -166,11 +166,10 @@ def find_excluded(store: Store, request: SearchRequest) -> frozenset[int]:
     )
 
 
-def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest) -> Hits:
+def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest, excluded: frozenset[int]) -> Hits:
     """Find as many hits as are asked for without the chunks of words left out, and of files that do not pass."""
     from msgspec.structs import replace
 
-    excluded = find_excluded(store, request)
     text_factor, vector_factor = (1, 1) if request.passes is None else (WIDER_TEXT, WIDER_VECTOR)
     wider = replace(
         hit_request,
@@ -198,7 +197,7 @@ def _keep_best(scores: Mapping[int, float], excluded: Collection[int], count: in
 
 
 def _find_phrases(
-    store: Store, hit_request: HitRequest, request: SearchRequest, *, token_codes: bool
+    store: Store, hit_request: HitRequest, request: SearchRequest, excluded: Collection[int], *, token_codes: bool
 ) -> tuple[Hits, dict[int, StoredChunk]]:
     """Return every chunk that holds the phrases, and how well it matches the query."""
     from msgspec.structs import replace
@@ -207,7 +206,7 @@ def _find_phrases(
     statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))
     phrase_terms = dict.fromkeys(term for phrase in only.phrases for term in split_terms(phrase))
     likely = store.search_text(list(phrase_terms), EVERY, match="all", source=only.source, where=where)
-    excluded, patterns = find_excluded(store, request), tuple(map(compile_phrase, only.phrases))
+    patterns = tuple(map(compile_phrase, only.phrases))
     ids = [hit.chunk_id for hit in likely if hit.chunk_id not in excluded]
     chunks: dict[int, StoredChunk] = {}
     for first in range(0, len(ids), BATCH):

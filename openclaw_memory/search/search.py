@@ -155,8 +155,9 @@ def _show_named_files(index: IndexView, query: Query, request: SearchRequest) ->
     if is_named is None or only.phrases:
         return results
     test, passes = make_chunk_test(request.where or {}), request.passes or bool
+    excluded = find_excluded(index.store, request)
     for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
-        chunks, excluded = index.store.get_file_chunks(path), find_excluded(index.store, request)
+        chunks = index.store.get_file_chunks(path)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)
         if chunks and is_allowed and only.source in (None, chunks[0].source):
             results.append(show_beginning(chunks, request.settings.snippet_chars))
