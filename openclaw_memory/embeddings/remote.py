@@ -197,9 +197,8 @@ class RemoteEmbedder:
         limits = self.service.limits
         rows: dict[int, Vector] = {}
         errors: dict[int, ServiceError] = {}
-        packs = list(pack(range(len(pieces)), limits.items, limits.request_tokens, lambda at: count_bytes(pieces[at])))[
-            ::-1
-        ]
+        packs = list(pack(range(len(pieces)), limits.items, limits.request_tokens, lambda at: count_bytes(pieces[at])))
+        packs.reverse()
         while packs:
             places = packs.pop()
             try:
@@ -329,5 +328,6 @@ class _Connection:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, self.client.aclose(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.client.aclose()
         await self.loop.shutdown_default_executor()  # an SDK may have used a thread
