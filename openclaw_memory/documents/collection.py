@@ -450,14 +450,14 @@ class Documents:
 
         # One snapshot answers as a rule: each further one costs as much as the search itself.
         results, is_lacking, is_current = self._read(search)
-        if is_lacking:
+        is_synced = False
+        while is_lacking or not (is_current or is_synced):  # `restore` tries the same vectors once
+            if not is_current:  # a person has changed a result: its vector is that of another text
+                with suppress(SyncBusyError, StoreError):
+                    self._service.sync(wait=0)
+                is_synced = True
             self._vectors.restore()
-            results, _, is_current = self._read(search)
-        if not is_current:  # a person has changed a result: its vector is that of another text
-            with suppress(SyncBusyError, StoreError):
-                self._service.sync(wait=0)
-            self._vectors.restore()
-            results, _, _ = self._read(search)
+            results, is_lacking, is_current = self._read(search)
         if not results:
             self._vectors.check_not_lost(identity)
         return results

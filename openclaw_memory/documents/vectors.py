@@ -109,13 +109,10 @@ class DocumentVectors:
         Returns the model of the vectors, as `Documents.get_vector_identity`. A source that failed is called again when
         other vectors are missing, or after a minute.
         """
-        counts = self._count()
-        if self._plan_attempt(counts) is not None and self._lock.acquire(blocking=False):
-            try:
-                if self._make_lost(counts):
-                    counts = self._count()
-            finally:
-                self._lock.release()
+        with self._lock:  # another thread may be making them: this one needs them too
+            counts = self._count()
+            if self._make_lost(counts):
+                counts = self._count()
         self._warn(counts)
         return self._find_model(counts)
 
@@ -219,9 +216,9 @@ class DocumentVectors:
     def _make_lost(self, counts: Counts) -> bool:
         """Make lost vectors again; return whether any was made."""
         source, attempt = self._source, self._plan_attempt(counts)
-        if source is None or attempt is None:  # another thread has tried it meanwhile
+        if source is None or attempt is None:
             return False
-        self._attempt, self._error, total = attempt, "", 0
+        self._error, total = "", 0
         try:
             for identity, documents in self._find_lost(self.list_models(source.identity)).items():
                 for first in range(0, len(documents), AT_ONCE):
@@ -232,7 +229,8 @@ class DocumentVectors:
         except OpenClawMemoryError as error:
             self._error = str(error)
         else:
-            self._attempt = None if total else attempt
+            attempt = None if total else attempt
+        self._attempt = attempt
         return total > 0
 
     def _find_lost(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:

@@ -472,11 +472,12 @@ class Connections:
     def _is_replaced(self, pool: Pool, error: BaseException) -> bool:
         """Return whether something failed because the file is no longer the one that was opened.
 
-        "locking protocol" is SQLite's error if others take the log away while it opens it, again and again: the file
-        may be in its place again by now, and is opened anew.
+        Errors of reading and locking are SQLite's words if others take the file or its log away while it opens it: the
+        file may be in its place again by now, and is opened anew.
         """
-        if isinstance(error, apsw.ProtocolError) and pool is self._pool:
-            self.forget()
+        if isinstance(error, apsw.ProtocolError | apsw.IOError):
+            if pool is self._pool:
+                self.forget()
             return True
         return isinstance(error, apsw.Error | StoreError) and not pool.is_current
 
