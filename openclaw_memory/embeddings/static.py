@@ -14,17 +14,16 @@ from openclaw_memory.embeddings.static_file import (
     map_rows,
     open_model,
     read_costs,
-    read_pieces,
     read_scales,
     unpack,
 )
-from openclaw_memory.embeddings.static_pieces import MAX_CHARS_TOGETHER, PieceTable, find_cheapest_pieces, make_finder
+from openclaw_memory.embeddings.static_pieces import find_cheapest_pieces, make_finder
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -43,8 +42,6 @@ UNKNOWN_PENALTY = 10 * 1024
 # The cache takes about 20 MB when full. A word longer than this is a URL or a run of CJK and seldom comes twice.
 MAX_CACHED_WORDS = 100_000
 MAX_CACHED_CHARS = 40
-# The table of all pieces takes about as long to make as it saves where so many characters are cut at once.
-CHARS_BEFORE_TABLE = 3000
 # Pieces that are summed at a time: 8 MB of float32 however long the text is.
 BLOCK_PIECES = 8192
 # Hardly any word has more.
@@ -84,7 +81,7 @@ class StaticEmbedder:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._file = open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
-        self._is_ours = path is None
+        self._is_checked = path is not None
         self.dims = self._file.layout.dims
         self.model = self._file.path.stem
         self.identity = f"{self.provider}:{self.model}:{self.dims}:{self._file.layout.digest}"
@@ -95,8 +92,9 @@ class StaticEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if self._is_ours:
+        if not self._is_checked:
             check_bytes(self._file, SHA256)
+            self._is_checked = True
         return self._embed(texts)
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
@@ -125,27 +123,20 @@ class StaticEmbedder:
     def _split_texts(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Yield the numbers of each text's known pieces, in their order."""
         words = [split_words(text) for text in texts]
-        pieces = self._split(dict.fromkeys(chain.from_iterable(words)))
+        pieces = {word: self._split(word) for word in dict.fromkeys(chain.from_iterable(words))}
         return (list(chain.from_iterable(map(pieces.__getitem__, some))) for some in words)
 
-    def _split(self, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        cached = {word: self._pieces_by_word.get(word) for word in words}
-        split = {word: pieces for word, pieces in cached.items() if pieces is not None}
-        new = [word for word, pieces in cached.items() if pieces is None]
-        for word, pieces in zip(new, self._cut(new), strict=True):
-            split[word] = () if pieces == [self._bare_start] else tuple(pieces)
-            _remember(self._pieces_by_word, word, split[word])
-        return split
-
-    def _cut(self, words: Sequence[str]) -> Iterator[list[int]]:
-        marked = [WORD_START + word for word in words]
-        short = [word for word in marked if len(word) <= MAX_CHARS_TOGETHER]
-        together = iter(self._table.cut(short)) if sum(map(len, short)) > CHARS_BEFORE_TABLE else None
-        for word in marked:
-            if together is not None and len(word) <= MAX_CHARS_TOGETHER:
-                yield next(together)
-            else:
-                yield find_cheapest_pieces(word, self._find_in_file, self._costs, self._unknown_cost)
+    def _split(self, word: str) -> tuple[int, ...]:
+        """Return the numbers of a word's known pieces; a full cache is emptied, and no long word is kept."""
+        if (cached := self._pieces_by_word.get(word)) is not None:
+            return cached
+        numbers = find_cheapest_pieces(WORD_START + word, self._find_piece, self._costs, self._unknown_cost)
+        pieces = () if numbers == [self._bare_start] else tuple(numbers)
+        if len(word) <= MAX_CACHED_CHARS:
+            if len(self._pieces_by_word) >= MAX_CACHED_WORDS:
+                self._pieces_by_word.clear()
+            self._pieces_by_word[word] = pieces
+        return pieces
 
     def _add(self, pieces: Sequence[int]) -> Vector:
         import numpy as np
@@ -197,25 +188,11 @@ class StaticEmbedder:
     @_forks.cached_property
     def _bare_start(self) -> int | None:
         """Return the number of the piece that is a word's start and nothing else."""
-        return next((number for _, number in self._find_in_file(WORD_START, 0)), None)
+        return next((number for _, number in self._find_piece(WORD_START, 0)), None)
 
     @_forks.cached_property
-    def _find_in_file(self) -> Finder:
+    def _find_piece(self) -> Finder:
         return make_finder(self._file)
-
-    @_forks.cached_property
-    def _table(self) -> PieceTable:
-        if not self._is_ours:
-            read_pieces(self._file)  # which finds what is damaged: ours is known by its SHA-256
-        return PieceTable(self._file, self._unknown_cost)
-
-
-def _remember(cache: dict[str, tuple[int, ...]], word: str, pieces: tuple[int, ...]) -> None:
-    """Keep the pieces unless the word is long; a full cache is emptied first."""
-    if len(word) <= MAX_CACHED_CHARS:
-        if len(cache) >= MAX_CACHED_WORDS:
-            cache.clear()
-        cache[word] = pieces
 
 
 # --- a text in pieces --------------------------------------------------------------------------------------------

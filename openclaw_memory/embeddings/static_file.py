@@ -19,12 +19,9 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import re
 import sys
 from array import array
-from itertools import pairwise
-from operator import lt
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,11 +65,6 @@ class ModelFile(NamedTuple):
     path: Path
     data: mmap.mmap
     layout: Layout
-    stamp: tuple[int, ...]
-
-
-# Stamps of the files whose bytes this process has checked, each with its SHA-256: reading all of one takes 11 ms.
-_verified: set[tuple[tuple[int, ...], str]] = set()
 
 
 def make_layout(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: str) -> Layout:
@@ -94,17 +86,13 @@ def open_model(path: Path) -> ModelFile:
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            info = os.fstat(file.fileno())
     except (OSError, ValueError) as error:
         raise EmbedderError(f"{path} cannot be read as a static model: {error}; {REMEDY}") from error
-    stamp = info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-    return ModelFile(path, data, _read_layout(path, data), stamp)
+    return ModelFile(path, data, _read_layout(path, data))
 
 
 def check_bytes(model: ModelFile, sha256: str) -> None:
-    """Raise EmbedderError unless the file as a whole has this SHA-256, in hex; a file is read once in a process."""
-    if (model.stamp, sha256) in _verified:
-        return
+    """Raise EmbedderError unless the file as a whole has this SHA-256, in hex."""
     import hashlib
 
     actual = hashlib.sha256(model.data).hexdigest()
@@ -112,24 +100,6 @@ def check_bytes(model: ModelFile, sha256: str) -> None:
         raise EmbedderError(
             f"{model.path} is not the file that came with this version: its SHA-256 is {actual}, not {sha256}; {REMEDY}"
         )
-    _verified.add((model.stamp, sha256))
-
-
-def read_pieces(model: ModelFile) -> list[str]:
-    """Return every piece, in the order of the rows; raise EmbedderError if the file is damaged."""
-    path, data, layout = model.path, model.data, model.layout
-    offsets = _read_numbers("I", data[layout.offsets_at : layout.costs_at])
-    if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
-        raise EmbedderError(f"{path} has pieces that do not follow each other; {REMEDY}")
-    block = data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
-    try:
-        pieces = [str(block[start:end], "utf-8") for start, end in pairwise(offsets)]
-    except UnicodeDecodeError as error:
-        raise EmbedderError(f"{path} has pieces that are not UTF-8: {error}; {REMEDY}") from error
-    # The order of code points is that of the bytes of UTF-8.
-    if not all(map(lt, pieces, pieces[1:])):
-        raise EmbedderError(f"{path} has pieces that are not in the order of their bytes; {REMEDY}")
-    return pieces
 
 
 def get_piece(model: ModelFile, number: int) -> bytes:
@@ -138,16 +108,6 @@ def get_piece(model: ModelFile, number: int) -> bytes:
     if not start < end <= model.layout.pieces_bytes:
         raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
     return model.data[HEADER_BYTES + start : HEADER_BYTES + end]
-
-
-def read_offsets(model: ModelFile) -> NDArray[np.int64]:
-    """Return the beginning of each piece in their block, and the end of the last; raise EmbedderError if damaged."""
-    import numpy as np
-
-    offsets = np.frombuffer(model.data, "<u4", model.layout.pieces + 1, model.layout.offsets_at).astype(np.int64)
-    if offsets[0] != 0 or offsets[-1] != model.layout.pieces_bytes or not (np.diff(offsets) > 0).all():
-        raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
-    return offsets
 
 
 def read_costs(model: ModelFile) -> array[int]:

@@ -6,6 +6,8 @@ import json
 import os
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import pairwise
+from operator import lt
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
@@ -22,7 +24,6 @@ from openclaw_memory.embeddings.static_file import (
     map_rows,
     open_model,
     read_costs,
-    read_pieces,
     read_scales,
     unpack,
 )
@@ -110,7 +111,24 @@ def read_model(path: str | Path) -> tuple[list[str], NDArray[np.uint16], NDArray
     check_digest(model)
     rows = unpack(map_rows(model), model.layout.bits)
     vectors = rows.astype(np.float32) * read_scales(model)[:, None]
-    return read_pieces(model), np.array(read_costs(model), dtype=np.uint16), vectors
+    return _read_pieces(model), np.array(read_costs(model), dtype=np.uint16), vectors
+
+
+def _read_pieces(model: ModelFile) -> list[str]:
+    """Return every piece, in the order of the rows; raise EmbedderError if the file is damaged."""
+    path, data, layout = model.path, model.data, model.layout
+    offsets = np.frombuffer(data, "<u4", layout.pieces + 1, layout.offsets_at).tolist()
+    if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
+        raise EmbedderError(f"{path} has pieces that do not follow each other; {REMEDY}")
+    block = data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
+    try:
+        pieces = [str(block[start:end], "utf-8") for start, end in pairwise(offsets)]
+    except UnicodeDecodeError as error:
+        raise EmbedderError(f"{path} has pieces that are not UTF-8: {error}; {REMEDY}") from error
+    # The order of code points is that of the bytes of UTF-8.
+    if not all(map(lt, pieces, pieces[1:])):
+        raise EmbedderError(f"{path} has pieces that are not in the order of their bytes; {REMEDY}")
+    return pieces
 
 
 def _check(
