@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import apsw
@@ -69,7 +68,7 @@ def _record(text: str) -> None:
     # A field that comes twice counts as it is the last time: the text changes any of the fields above it.
     read = front_matter.parse(f"---\nopenclaw_memory: 1\n{_FIELDS}{text}")
     if read is not None:
-        signatures.explain_refusal(Path("/nowhere"), path, read.fields, read.text)
+        signatures.explain_refusal(path, read.fields, read.text)
         record, _ = parse_record(path, read, NOW)
         _ = record.expires_at, record.to_dict()
 

@@ -53,7 +53,6 @@ PASSED_BY = {
     "openclaw_memory/store/connection.py": 2,
     "openclaw_memory/store/lock.py": 2,
     # keys, in files of the user's own
-    "openclaw_memory/security/signatures.py": 2,
     "openclaw_memory/security/keys.py": 3,
     "openclaw_memory/store/rebuild.py": 1,
 }

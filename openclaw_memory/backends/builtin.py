@@ -106,7 +106,7 @@ class BuiltinBackend:
 
         return read_status(
             self.service,
-            notices=[*self._notices, *self.documents.list_problems(look=deep), *self.records.list_problems(deep=deep)],
+            notices=[*self._notices, *self.documents.list_problems(look=deep), *self.records.list_problems()],
             flush=self._flush_failures(),
             heartbeat=self.heartbeat.read_latest(),
             deep=deep,

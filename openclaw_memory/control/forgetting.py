@@ -18,7 +18,6 @@ from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.security import signatures
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, parse_citation
@@ -259,8 +258,6 @@ def _apply_step(workspace: Workspace, step: Step, info: os.stat_result) -> None:
         return
     if step.action == "remove":
         workspace.files.remove(place, info)
-        if step.kind == "record":
-            signatures.record_forgotten(workspace.root, step.path)
         return
     data, _ = workspace.files.read(place)
     forgotten = set(_remove_lines(step))

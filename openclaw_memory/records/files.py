@@ -35,14 +35,13 @@ class RecordFiles:
 
     Attributes:
         damaged: The errors of files that `walk` could not read, by path.
-        forged: Why no signature vouches for files, by path, as of the latest `walk` or `look_for_forged`.
+        forged: Why no signature vouches for files, by path, as of the latest `walk`.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         """Read the records of a workspace."""
         self.damaged: dict[str, str] = {}
         self.forged: dict[str, str] = {}
-        self._unsigned: dict[str, Stamp] = {}  # files that need no signature, with their stamps
         self._workspace = workspace
         self._files = msgspec.structs.replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
         self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
@@ -142,32 +141,6 @@ class RecordFiles:
             for path in self._records.keys() - paths:
                 self._records.pop(path, None)
 
-    def look_for_forged(self) -> None:
-        """Find the files that no signature vouches for; of a record that needs none, only the bytes are read.
-
-        Raises:
-            WorkspaceError: A folder cannot be listed.
-        """
-        from openclaw_memory.security import signatures
-        from openclaw_memory.workspace.scan import walk_notes
-
-        self._workspace.refresh()
-        unsigned: dict[str, Stamp] = {}
-        forged: dict[str, str] = {}
-        for path, info in walk_notes(self._files, RECORDS_FOLDER):
-            if self._workspace.files.find_hiding_rule(path) is not None:
-                continue
-            with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # other checks name unreadable files
-                if self._unsigned.get(path) == info or signatures.is_plain(
-                    self._files.read_raw(self._files.locate(path))[0]
-                ):
-                    unsigned[path] = info
-                    if not signatures.is_listed(self._files.root, path):
-                        continue
-                if (problem := self._find_problem(path, self._cache.load(path, info).content)) is not None:
-                    forged[path] = problem
-        self._unsigned, self.forged = unsigned, forged
-
     def find_hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
         """Return the paths of records that have expired, or that no signature vouches for.
 
@@ -194,24 +167,18 @@ class RecordFiles:
     def _find_reason(self, path: str, now: datetime) -> NotFoundError | SignatureError | None:
         """Return the error of a file that must not be shown; a damaged one is shown as a note, unless it was signed."""
         with suppress(NotFoundError, PathNotAllowedError, WorkspaceError, OSError):
-            if problem := self._find_problem(path, self._cache.load(path).content):
+            if problem := _explain_refusal(path, self._cache.load(path).content):
                 return SignatureError(problem)
             record = self.load(path, now)
             if record is not None and is_expired(record, now):
                 return NotFoundError(f"{path} held a record that has expired: remember it again")
         return None
 
-    def _find_problem(self, path: str, content: FrontMatter | None) -> str | None:
-        from openclaw_memory.security import signatures
-
-        fields, text = (None, "") if content is None else (content.fields, content.text)
-        return signatures.explain_refusal(self._workspace.root, path, fields, text)
-
     def _finish(self, path: str, content: FrontMatter | None, record: Record, since: datetime, now: datetime) -> Record:
         """Return a record at a moment, with the problem of its signature, for keys come and go."""
         from openclaw_memory.records.file_format import apply_decay
 
-        if (problem := self._find_problem(path, content)) is not None:
+        if (problem := _explain_refusal(path, content)) is not None:
             record = msgspec.structs.replace(record, problem=problem)
         return apply_decay(record, since, now)
 
@@ -229,6 +196,12 @@ class RecordFiles:
                     f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
                 )
             raise RecordError(message) from (error if message == str(error) else None)
+
+
+def _explain_refusal(path: str, content: FrontMatter | None) -> str | None:
+    from openclaw_memory.security.signatures import explain_refusal
+
+    return None if content is None else explain_refusal(path, content.fields, content.text)
 
 
 def is_expired(record: Record, now: datetime) -> bool:

@@ -353,23 +353,22 @@ class Records:
             UserKeyError: No key lasts. Nothing was written.
             WriteError: It could not be written.
         """
-        now, root = self._get_time(), self._workspace.root
+        now = self._get_time()
         signed: list[Record] = []
 
         def edit(content: FrontMatter | None, info: Stat) -> Fields:
             if info is None:
                 raise NotFoundError(f"{path} is not a file: `openclaw-memory sign` lists the files to sign")
             stored = self._files.parse(path, content, info.st_mtime_ns, now)
-            if not signatures.needs_signature(root, path, content and content.fields):
+            if content is None or not signatures.needs_signature(content.fields):
                 raise InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
             if expected is not None:
                 record = expected if isinstance(expected, Record) else replace(stored, digest=expected)
                 _check_expected(path, stored, record, "", None)
-            version = max(stored.version, signatures.find_latest_version(root, stored.memory_id)) + 1
-            signed.append(replace(stored, version=version, problem=None))
+            signed.append(replace(stored, version=stored.version + 1, problem=None))
             return self._make_file(signed[-1], now, content)
 
-        if self._update(path, edit):
+        if documents.update(self._workspace.files, path, edit):
             self._on_write()
         return self._apply_policies(signed[-1]) or signed[-1]
 
@@ -412,24 +411,15 @@ class Records:
 
         return bool(self._remove([path, f"{path}{SUFFIX}"], is_expected))
 
-    def list_problems(self, *, deep: bool = True) -> list[str]:
-        """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files.
-
-        Args:
-            deep: Whether to read every record first; if not, signatures are checked, and other problems are those that
-                were found before.
-        """
-        files = self._files
-        if not deep:
-            files.look_for_forged()
-        else:
-            paths = dict[tuple[str | None, str, str], str]()
-            for path, record in files.walk(self._get_time()):
-                if isinstance(record, RecordError) or self._workspace.files.find_hiding_rule(path):
-                    continue
-                if (first := paths.setdefault((record.user_id, record.type, record.key), path)) != path:
-                    key = self._policies.mask(record.key)
-                    files.damaged[path] = f"{path} holds the same record as {first}, {record.type} {key!r}: delete one"
+    def list_problems(self) -> list[str]:
+        """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files."""
+        files, paths = self._files, dict[tuple[str | None, str, str], str]()
+        for path, record in files.walk(self._get_time()):
+            if isinstance(record, RecordError) or self._workspace.files.find_hiding_rule(path):
+                continue
+            if (first := paths.setdefault((record.user_id, record.type, record.key), path)) != path:
+                key = self._policies.mask(record.key)
+                files.damaged[path] = f"{path} holds the same record as {first}, {record.type} {key!r}: delete one"
         return [problem for _, problem in sorted({**files.damaged, **files.forged}.items())]
 
     # --- upkeep --------------------------------------------------------------------------------------------------
@@ -514,7 +504,7 @@ class Records:
                 continue
             if self._workspace.files.find_hiding_rule(path):  # nothing is written under such a name
                 continue
-            if self._update(path, partial(edit, path)):
+            if documents.update(self._workspace.files, path, partial(edit, path)):
                 changed.append(path)
         if changed:
             self._on_write()
@@ -591,7 +581,7 @@ class Records:
             results.append((replace(record, digest=file.fields["written"]), settlement))
             return file
 
-        written = self._update(path, edit)
+        written = documents.update(self._workspace.files, path, edit)
         record, settlement = results[-1]
         if written is not None:
             self._on_write()
@@ -610,7 +600,7 @@ class Records:
         elif content is not None and content.fields.get("sensitivity") == "high":
             is_sealed = False
         was_signed = content is not None and signatures.FIELD in content.fields
-        if not was_signed and not signatures.needs_signature(self._workspace.root, path, fields):
+        if not was_signed and not signatures.needs_signature(fields):
             return Fields(path, fields, sentence, is_sealed=is_sealed)
 
         def sign(fields: Any, text: str) -> dict[str, Any]:
@@ -618,23 +608,8 @@ class Records:
 
         return Fields(path, fields, sentence, sign, is_sealed)
 
-    def _update(self, path: str, edit: Callable[[FrontMatter | None, Stat], Fields | None]) -> str | None:
-        """Write a file like `documents.update`, and list its version if it was signed."""
-        files = list[Fields | None]()
-
-        def record_change(content: FrontMatter | None, info: Stat) -> Fields | None:
-            files.append(edit(content, info))
-            return files[-1]
-
-        written = documents.update(self._workspace.files, path, record_change)
-        if written is not None and (file := files[-1]) is not None and file.seal is not None:
-            signatures.record_signed(self._workspace.root, path, file.fields["memory_id"], file.fields["version"])
-        return written
-
     def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
         removed = documents.remove(self._workspace.files, paths, only)
-        for path in removed:
-            signatures.record_forgotten(self._workspace.root, path)
         if removed:
             self._on_write()
         return removed

@@ -214,8 +214,7 @@ class WorkspaceFiles(Struct, frozen=True):
         from openclaw_memory.text.front_matter import parse
 
         matter = parse(text)
-        fields, body = (None, "") if matter is None else (matter.fields, matter.text)
-        return signatures.explain_refusal(self.root, path, fields, body)
+        return None if matter is None else signatures.explain_refusal(path, matter.fields, matter.text)
 
     # --- reading --------------------------------------------------------------------------------------------------
 

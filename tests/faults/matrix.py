@@ -102,7 +102,7 @@ FAULTS = (
     Fault(60, "deleted text in the bytes of the index", "gone after the next sync, from rows, keyword index, vectors and log", "each way to delete; 25 rounds of edits (400 nightly), 0 words left"),
     Fault(61, "vectors that no note needs any more", "the index stays below twice the size of a new one", "60 rounds of edits (1,500 nightly)"),
     Fault(62, "the model that ships is exchanged for another", "found out by a SHA-256 in the code before a vector is kept", "the whole file"),
-    Fault(63, "a record of high sensitivity is edited, lowered, stripped of its signature, put back or made a note by something else", "shown nowhere, reported with the command that signs it; no tool vouches for it", "12 forgeries, each of 19 fields"),
+    Fault(63, "a record of high sensitivity is edited, lowered or stripped of its signature by something else", "shown nowhere, reported with the command that signs it; no tool vouches for it", "9 forgeries, each of 19 fields"),
     Fault(64, "an agent saves a page that says `ignore all previous instructions`", "a quotation with its source; never in MEMORY.md, never a preference", "7 doors to MEMORY.md, 4 to a preference, 8 ends of lines"),
     Fault(65, "whatever a file, a transcript, a citation, settings, a policy, a query or a date says", "read, or an error of ours; a time that grows with the length alone", "12 parsers, 240 texts (a million nightly), 100 KB in 0.1 s"),
 )

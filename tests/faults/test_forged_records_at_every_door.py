@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -42,25 +41,19 @@ FORGERIES: dict[str, Callable[[str], str]] = {
     "a changed sentence": lambda text: FORGED.join(text.rsplit(SIGNED, 1)),
     "a document of an id": lambda text: forged_in(text).replace("memory_id:", 'id: "d1"\nmemory_id:'),
     "lowered": lambda text: forged_in(text).replace('"high"', '"low"'),
-    "lowered, without its signature": lambda text: without(forged_in(text).replace('"high"', '"low"'), "signature"),
     "without its signature": lambda text: without(text, "signature"),
     "without its sensitivity": lambda text: without(text, "sensitivity", "signature"),
-    "no record": lambda text: without(text, "memory_id", "signature"),
-    "no fields": lambda text: without(text, "openclaw_memory"),
     "another version": lambda text: text.replace("version: 2", "version: 7"),
     "another expiry": lambda text: text.replace("ttl: ", "ttl: 1"),
     "another method": lambda text: text.replace('signature: "hmac', 'signature: "none'),
-    "a note in its place": lambda _: f"{of_the_hut(FORGED)}\n",
 }
-OTHERS = ("an earlier version", "one that was never signed")
+NEVER_SIGNED = "one that was never signed"
 
 
 def forge(at: Place, how: str) -> None:
     file = at.memory.workspace.root / PATH
     text = file.read_text(encoding="utf-8")
-    if how == "an earlier version":
-        shutil.copy(at.memory.workspace.root.parent / "earlier.md", file)
-    elif how == "one that was never signed":  # in the place of one that was forgotten, as if it were new
+    if how == NEVER_SIGNED:  # in the place of one that was forgotten, as if it were new
         at.memory.records.forget("fact", KEY)
         file.write_text(without(forged_in(text), "signature").replace("mem_", "mem_f"), encoding="utf-8")
     else:
@@ -70,7 +63,7 @@ def forge(at: Place, how: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def user(tmp_path_factory):
-    """The user's data folder, with the key that signs and the list of what was signed: one for all tests here."""
+    """The user's data folder with the key that signs: one for all tests here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path_factory.mktemp("data")))
         yield
@@ -82,7 +75,6 @@ def made(folder: Any) -> Place:
     (folder / "settings.toml").write_text("", encoding="utf-8")
     at = Place(Memory.open(folder / "notes"), str(folder / "settings.toml"))
     at.memory.records.remember("fact", KEY, of_the_hut(EARLIER), sensitivity="high")
-    shutil.copy(folder / "notes" / PATH, folder / "earlier.md")
     at.memory.records.confirm("fact", KEY, value=of_the_hut(SIGNED))
     at.memory.sync()
     return at
@@ -97,7 +89,7 @@ def genuine(tmp_path_factory):
 
 # An index that still has the words of before is the harder case; one forgery stands for all there.
 @pytest.fixture(
-    scope="module", params=[*((one, True) for one in (*FORGERIES, *OTHERS)), ("a changed value", False)], ids=str
+    scope="module", params=[*((one, True) for one in (*FORGERIES, NEVER_SIGNED)), ("a changed value", False)], ids=str
 )
 def forged(tmp_path_factory, request):
     how, is_synced = request.param
