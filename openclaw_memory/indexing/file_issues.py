@@ -19,11 +19,10 @@ _STAMP = ("source", "size", "mtime_ns", "inode", "checked_ns", "ctime_ns")
 
 
 class FileIssue(NamedTuple):
-    """A file as it was when it was read, and its fault; `is_read` tells whether it is indexed all the same."""
+    """A file as it was when it was read in vain, and its fault."""
 
     record: FileRecord
     reason: str
-    is_read: bool
 
 
 def load_issues(store: Store) -> dict[str, FileIssue]:
@@ -38,28 +37,27 @@ def load_issues(store: Store) -> dict[str, FileIssue]:
 def save_issues(store: Store, issues: Mapping[str, FileIssue]) -> None:
     """Note the issues of the files."""
     rows = [
-        (path, {name: getattr(issue.record, name) for name in _STAMP}, issue.reason, issue.is_read)
+        (path, {name: getattr(issue.record, name) for name in _STAMP}, issue.reason)
         for path, issue in sorted(issues.items())
     ]
     store.set_meta(FILE_ISSUES, json.dumps(rows[:MAX_NOTED]))
 
 
-def make_issue(record: FileRecord, reason: str, *, is_read: bool) -> FileIssue:
+def make_issue(record: FileRecord, reason: str) -> FileIssue:
     """Return the issue of a file; `record` has its stamp, and the time when its content was read."""
-    return FileIssue(replace(record, hash="", vectors_missing=None), reason, is_read)
+    return FileIssue(replace(record, hash="", vectors_missing=None), reason)
 
 
 def is_unreadable(file: MemoryFile, issues: Mapping[str, FileIssue]) -> bool:
     """Return whether a file could not be read before, and is, by its stamp, the same."""
     issue = issues.get(file.path)
-    return issue is not None and not issue.is_read and has_stamp(file, issue.record) and not is_doubtful(issue.record)
+    return issue is not None and has_stamp(file, issue.record) and not is_doubtful(issue.record)
 
 
 def explain_unreadable(issues: Mapping[str, FileIssue]) -> str | None:
     """Return a sentence that names files which cannot be read, and no search finds; None without any."""
-    paths = [path for path, issue in issues.items() if not issue.is_read]
-    if not paths:
+    if not issues:
         return None
-    more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
-    names = ", ".join(paths[:MAX_NAMED]) + more
-    return f"not searched, since {'it is' if len(paths) == 1 else 'they are'} not text in UTF-8: {names}"
+    more = f" and {len(issues) - MAX_NAMED} more" if len(issues) > MAX_NAMED else ""
+    names = ", ".join([*issues][:MAX_NAMED]) + more
+    return f"not searched, since {'it is' if len(issues) == 1 else 'they are'} not text in UTF-8: {names}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -166,7 +165,7 @@ class Run:
                 if self._parts.workspace.files.codec.key_id is None:
                     self.vanished.append(file.path)  # a plain index keeps nothing of it
             elif file.source == "memory":  # a transcript grows, and may be one of ours yet
-                self.issues[file.path] = make_issue(record, reason, is_read=False)
+                self.issues[file.path] = make_issue(record, reason)
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self._failed.append(Skipped(file.path, _explain(error)))
 
@@ -182,11 +181,6 @@ class Run:
             )
             return
         record, text = read_note(workspace, file)
-        size = len(text.encode("utf-8", "surrogatepass"))
-        is_utf8 = text.isascii() or file.size - size in {0, len(codecs.BOM_UTF8)}
-        if not is_utf8 and (encoding := workspace.find_encoding(file.path)) is not None:
-            reason = f"is {encoding}, and read as such: save it as UTF-8"
-            self.issues[file.path] = make_issue(record, reason, is_read=True)
         if is_unchanged(record, last):
             yield record
         else:

@@ -12,7 +12,6 @@ from openclaw_memory.embeddings.selection import describe_receiver, explain_unav
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, compare, compare_scan, count_missing_vectors
 from openclaw_memory.indexing.changes import explain_missing_vectors as explain_missing
-from openclaw_memory.indexing.file_issues import load_issues
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failure, decode_sync
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
@@ -84,8 +83,6 @@ def read_status(
     is_hybrid = has_vectors and vector.answers is not False and vector.fits is None
 
     lines += [*info.notices, *_explain_state(stored, current, embedders.unavailable), *explain_missing(lacking)]
-    issues = load_issues(store)
-    lines += [f"{path} {issue.reason}" for path, issue in issues.items() if issue.is_read and path in records]
     lines += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     lines += [f"the flush of session {key!r} failed: {reason}" for key, reason in flush.items()]
     lines += filter(None, [workspace.suggest_setup(len(scan.files)), _explain_size(info, config.search.memory_mb)])

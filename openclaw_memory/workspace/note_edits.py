@@ -25,7 +25,7 @@ from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
-from openclaw_memory.workspace.encodings import find_encoding, is_utf16
+from openclaw_memory.workspace.encodings import is_utf16
 from openclaw_memory.workspace.excerpts import (
     hash_lines,
     make_excerpt_of_lines,
@@ -179,8 +179,6 @@ def _read(place: Place, files: WorkspaceFiles) -> _Note:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        if (encoding := find_encoding(data)) is not None:
-            raise WriteError(f"{place.path} is {encoding}, which is only read: save it as UTF-8 first") from error
         raise UndecodableError(f"{place.path} is not text in UTF-8 (byte {error.start}): save it as UTF-8") from error
     mark = _BOM if text.startswith(_BOM) else ""
     body = text.removeprefix(_BOM)

@@ -209,17 +209,6 @@ class Workspace:
         above = measure_front_matter(text)  # fields of a document or record, some of which nobody is shown
         return "\n" * text.count("\n", 0, above) + mask_note(text, self.policies)[above:]
 
-    def find_encoding(self, path: str) -> str | None:
-        """Return the name of the encoding of a memory file, or None if it is UTF-8 or UTF-16.
-
-        Args:
-            path: As for `read`.
-
-        Raises:
-            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
-        """
-        return encodings.find_encoding(self.files.read(self.files.locate(path))[0])
-
     def read_parts(self, path: str, mark: str | None = None) -> Iterator[Part]:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
 
