@@ -3,7 +3,6 @@ from .config import (
     ChunkingConfig as ChunkingConfig,
     EmbeddingConfig as EmbeddingConfig,
     FilesConfig as FilesConfig,
-    JournalConfig as JournalConfig,
     MemoryConfig as MemoryConfig,
     SearchConfig as SearchConfig,
     SessionsConfig as SessionsConfig,

@@ -172,7 +172,6 @@ class Memory:
                 workspace,
                 files=structs.replace(workspace.files, settings=settings.files, codec=codec),
                 sessions=settings.sessions,
-                journal=settings.journal,
             ),
             index_store,
             make_selector(embedder, settings.embedding),
@@ -269,7 +268,7 @@ class Memory:
                 results as fit, of about 350 characters each; not of whole chunks. `omitted` counts the rest.
             min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
             filter: Which lines count: a `SearchFilter`, or its fields as a dict, `{"path": "memory/2026-*", "since":
-                "2026-01-31"}`; all where None. A moment has its day in `journal.timezone`.
+                "2026-01-31"}`; all where None. A moment has its day in `sessions.timezone`.
             options: How this search differs: `SearchOptions`, or its fields as a dict, `{"explain": True}`.
             now: From when on the age of notes, if it counts, and the fall of the confidence of records are reckoned.
 
@@ -279,7 +278,7 @@ class Memory:
         from openclaw_memory.search.filters import SearchFilter
         from openclaw_memory.search.request import SearchOptions, SearchRequest
 
-        only = SearchFilter.read(filter).resolve_days(self.workspace.journal.timezone)
+        only = SearchFilter.read(filter).resolve_days(self.workspace.sessions.timezone)
         request = SearchRequest(query, max_results, max_chars, min_score, only, SearchOptions.read(options), now)
         if self._builtin is not None and self._backend is self._builtin:  # it has policies and signatures itself
             return self._builtin.search(request)

@@ -218,7 +218,7 @@ class Control(MemoryPart):
         and touched where `paths` names them.
 
         Args:
-            last_days: Items of the last so many days; today is the first. Days are those of `journal.timezone`.
+            last_days: Items of the last so many days; today is the first. Days are those of `sessions.timezone`.
             since: Items of this day or later.
             query: Lines with these words, in this order, in any case; not the same in other words.
             key: The records whose keys match this glob, of all types and users.

@@ -13,7 +13,7 @@ import pytest
 from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
-from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
+from openclaw_memory import Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
@@ -120,7 +120,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
-        (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
+        (UPKEEP, f"`sessions.bootstrap_chars` ({SessionsConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {get_flush_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"and the compaction above {get_compaction_threshold(200_000, CompactionConfig()):,}"),

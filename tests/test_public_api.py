@@ -14,7 +14,7 @@ import openclaw_memory
 from openclaw_memory.errors import InvalidInputError, QueryError
 
 PUBLIC = """
-    AsyncMemory ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig JournalConfig Memories Memory MemoryConfig OpenClawMemoryError SearchConfig SearchFilter SearchOptions SearchResult
+    AsyncMemory ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig Memories Memory MemoryConfig OpenClawMemoryError SearchConfig SearchFilter SearchOptions SearchResult
     SearchResults SessionsConfig SqliteStore Status Store SyncConfig SyncReport Workspace load_embedder
 """.split()
 

@@ -26,7 +26,7 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
     Args:
         memory: The memory, or a selector of one for each run: see `memory_tools`.
         session_key: The session whose readers may see results, by default that of the run; see `memory_tools`.
-        max_chars: The most characters of one file, by default `config.journal.bootstrap_chars`.
+        max_chars: The most characters of one file, by default `config.sessions.bootstrap_chars`.
         memory_name: Distinguishes this middleware, and its text, from that of another memory in the same agent.
 
     Raises:

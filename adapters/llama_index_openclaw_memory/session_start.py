@@ -49,7 +49,7 @@ class SessionStartBlock(PromptBlock):
             tools: The agent's tools, which a block does not see: how to use those of a memory is said.
             session_key: The session. Default: the `session_id` of the `Memory`; where it names a group or a channel,
                 `MEMORY.md` is not shown.
-            max_chars: The most characters of one file. Default: `config.journal.bootstrap_chars`.
+            max_chars: The most characters of one file. Default: `config.sessions.bootstrap_chars`.
             name: The name of the block.
             options: `description`, `priority` and `accept_short_term_memory`.
 

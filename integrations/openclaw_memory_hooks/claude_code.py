@@ -132,7 +132,7 @@ def _request_notes(event: Event, memory: Memory) -> str:
     lost = read_messages_since(log, _read_number(memory, session, "cut_before"))
     if not lost:
         return ""
-    root, day = memory.workspace.root, get_local_now(memory.config.journal.timezone).date()
+    root, day = memory.workspace.root, get_local_now(memory.config.sessions.timezone).date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
     return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
 

@@ -211,7 +211,7 @@ class MemoryServer:
                 raise MCPError(INVALID_PARAMS, "the argument question is missing: say what to recall")
             return await self._run(context, lambda: _require(self._recall(context, question), question))
         if params.name == "flush" and self.offer.append:
-            zone = self.memory.config.journal.timezone
+            zone = self.memory.config.sessions.timezone
             day = datetime.now(UTC).astimezone(ZoneInfo(zone) if zone else None).date()
             return _require(flush_prompt(self.memory.config.compaction, day))
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")

@@ -69,7 +69,7 @@ def migrate(
         WriteError: The backup could not be written. Nothing else was.
     """
     workspace = memory.workspace
-    moment = get_local_now(workspace.journal.timezone, now)
+    moment = get_local_now(workspace.sessions.timezone, now)
     file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
     if source is None and file.is_symlink():
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
@@ -83,7 +83,7 @@ def migrate(
         planned = Planned(MigrationPlan("snapshots"), ())
     else:
         moved_to = {f"{SNAPSHOTS}/{item.name}": item.snapshot.path for item in snapshots}
-        zone = moment.tzinfo if workspace.journal.timezone else None
+        zone = moment.tzinfo if workspace.sessions.timezone else None
         planned = plan_migration(file, file_format, zone, workspace.root, moved_to)
     plan = apply_policies(replace(planned.plan, left_out=(*refused, *planned.plan.left_out)), workspace)
     backups = [] if dry_run else [_copy_aside(item, moment.date()) for item in planned.files]

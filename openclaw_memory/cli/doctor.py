@@ -94,12 +94,12 @@ def check_session_start(memory: Memory) -> Iterator[Finding]:
     try:
         files = memory.notes.bootstrap().files
     except ConfigError as error:  # of the zone of its days
-        yield Finding("time zone", "problem", str(error), "Set journal.timezone as the message says.")
+        yield Finding("time zone", "problem", str(error), "Set sessions.timezone as the message says.")
         return
     for file in files:
         words = len(file.text.split())
         if file.note:
-            remedy = "Fix the file, shorten it, or raise journal.bootstrap_chars."
+            remedy = "Fix the file, shorten it, or raise sessions.bootstrap_chars."
             yield Finding("session start", "note", f"{file.path}, at the start of a session: {file.note}", remedy)
         elif words > LONG_TERM_WORDS and get_plain_name(file.path.lower()) == "memory.md":
             detail = f"{file.path} has {words:,} words, all of which are read at the start of every session"

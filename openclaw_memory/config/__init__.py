@@ -8,7 +8,6 @@ from openclaw_memory.config.sections import (
     CompactionConfig,
     EmbeddingConfig,
     FilesConfig,
-    JournalConfig,
     PolicyRule,
     RecallConfig,
     RecordsConfig,
@@ -20,7 +19,7 @@ from openclaw_memory.config.sections import (
 from openclaw_memory.config.unread import find_unread_settings
 
 __all__ = [
-    "ChunkingConfig", "CompactionConfig", "EmbeddingConfig", "FilesConfig", "JournalConfig", "MemoryConfig",
+    "ChunkingConfig", "CompactionConfig", "EmbeddingConfig", "FilesConfig", "MemoryConfig",
     "PolicyRule", "RecallConfig", "RecordsConfig", "SearchConfig", "SessionsConfig", "StoreConfig", "SyncConfig",
     "find_unread_settings", "locate_user_data", "locate_workspace_data", "read_plugin_settings",
 ]  # fmt: skip

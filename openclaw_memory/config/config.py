@@ -21,7 +21,6 @@ from openclaw_memory.config.sections import (
     CompactionConfig,
     EmbeddingConfig,
     FilesConfig,
-    JournalConfig,
     PolicyRule,
     RecallConfig,
     RecordsConfig,
@@ -96,7 +95,6 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
     embedding: EmbeddingConfig = EmbeddingConfig()
     sync: SyncConfig = SyncConfig()
     sessions: SessionsConfig = SessionsConfig()
-    journal: JournalConfig = JournalConfig()
     recall: RecallConfig = RecallConfig()
     compaction: CompactionConfig = CompactionConfig()
     records: RecordsConfig = RecordsConfig()

@@ -187,9 +187,11 @@ class SyncConfig(Section, frozen=True):
 
 
 class SessionsConfig(Section, frozen=True):
-    """Transcripts of conversations.
+    """Set the days of notes, the start and the end of a session, and the transcripts of conversations.
 
     Attributes:
+        timezone: The IANA name of the zone of the notes' days (`Europe/Amsterdam`); not set: the machine's.
+        bootstrap_chars: How much of a file is shown at the start of a session, in characters.
         index: Whether transcripts are indexed and found.
         folder: Where their `*.jsonl` are, relative to the workspace or absolute.
         delta_bytes: The watcher syncs a transcript once it has grown by so many bytes, or by `delta_messages` lines.
@@ -197,6 +199,8 @@ class SessionsConfig(Section, frozen=True):
         snapshot_messages: How many of its last messages are kept when a session ends; 0: none.
     """
 
+    timezone: str | None = None
+    bootstrap_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 20_000
     index: bool = True
     folder: str = "sessions"
     delta_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 100_000
@@ -205,18 +209,6 @@ class SessionsConfig(Section, frozen=True):
 
     def check(self) -> None:
         _check_paths("sessions.folder", (self.folder,))
-
-
-class JournalConfig(Section, frozen=True):
-    """Set the days of notes, and the start of a session.
-
-    Attributes:
-        timezone: The IANA name of the zone of the notes' days (`Europe/Amsterdam`); not set: the machine's.
-        bootstrap_chars: How much of a file is shown at the start of a session, in characters.
-    """
-
-    timezone: str | None = None
-    bootstrap_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 20_000
 
 
 class RecallConfig(Section, frozen=True):
@@ -359,8 +351,8 @@ class StoreConfig(Section, frozen=True):
 
 
 SECTIONS: Mapping[str, type[Section]] = {section.__name__.removesuffix("Config").lower(): section for section in (
-    ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, JournalConfig,
-    RecallConfig, CompactionConfig, RecordsConfig, StoreConfig,
+    ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, RecallConfig,
+    CompactionConfig, RecordsConfig, StoreConfig,
 )}  # fmt: skip
 
 

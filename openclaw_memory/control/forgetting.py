@@ -67,7 +67,7 @@ def read_request(
     for name, text in (("query", query), ("key", key), ("session", session)):
         if text is not None and (not isinstance(text, str) or not fold_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
-    timezone = workspace.journal.timezone
+    timezone = workspace.sessions.timezone
     first = to_day(since, "since", timezone)
     if last_days is not None:
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:

@@ -41,7 +41,7 @@ def inspect(
         raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
     if sort not in _ORDERS:
         raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
-    timezone = workspace.journal.timezone
+    timezone = workspace.sessions.timezone
     first, last = to_day(since, "since", timezone), to_day(until, "until", timezone)
     zone = get_zone(workspace)
 
@@ -77,4 +77,4 @@ def get_zone(workspace: Workspace) -> datetime.tzinfo | None:
     Raises:
         ConfigError: The time zone is unknown.
     """
-    return get_local_now(workspace.journal.timezone).tzinfo if workspace.journal.timezone else None
+    return get_local_now(workspace.sessions.timezone).tzinfo if workspace.sessions.timezone else None

@@ -324,7 +324,7 @@ def _write(workspace: Workspace, snapshot: Snapshot) -> None:
 
 def _add_to_note(workspace: Workspace, snapshot: Snapshot, topic: str | None) -> None:
     """Name a snapshot in the note of its day; the subject of a sealed one only in a sealed note."""
-    now = get_local_now(workspace.journal.timezone, snapshot.timestamp)
+    now = get_local_now(workspace.sessions.timezone, snapshot.timestamp)
     count = len(snapshot.messages)
     end = "message" if count == 1 else f"{count} messages"
     line = f"- [{snapshot.to_dict()['timestamp']}](../{snapshot.path}): the last {end}"  # notes are one folder below

@@ -239,7 +239,7 @@ class Flush:
         Args:
             moment: The moment; None for now.
         """
-        return get_local_now(self.workspace.journal.timezone, moment or self._clock())
+        return get_local_now(self.workspace.sessions.timezone, moment or self._clock())
 
 
 class FlushTurn:

@@ -119,7 +119,7 @@ class Heartbeat:
             scan, first = work
             stored = self._records.list_all()
             current = {record.path: record for record in self._records.select_current(stored)}
-            today = get_local_now(self._config.journal.timezone, now).date()
+            today = get_local_now(self._config.sessions.timezone, now).date()
             beat = _Beat(scan, stored, current, now, today, start + budget_seconds, ask)
             tasks: list[TaskReport] = []
             for name in sorted(TASKS, key=lambda name: name not in first):

@@ -170,7 +170,7 @@ def compose_session_start(
         memory: The memory.
         tool_names: The tools that the model has.
         session_key: OpenClaw's, as for `memory_tools`.
-        max_chars: The most characters of one file; `config.journal.bootstrap_chars` where None.
+        max_chars: The most characters of one file; `config.sessions.bootstrap_chars` where None.
         name: The name of the memory, for an agent with several: only its tools are spoken of.
 
     Raises:

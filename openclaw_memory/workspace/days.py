@@ -32,7 +32,7 @@ def get_local_now(timezone: str | None, now: datetime.datetime | None = None) ->
         remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
         if not zoneinfo.available_timezones():
             remedy = "this machine has no time zone data: `pip install tzdata`"
-        raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
+        raise ConfigError(f"sessions.timezone {timezone!r} is not a known time zone: {remedy}") from error
 
 
 def to_day(
@@ -47,7 +47,7 @@ def to_day(
     Args:
         value: The date, moment or text. A moment with a time zone has its day in `timezone`.
         name: The name of the argument, for the message.
-        timezone: `journal.timezone`: an IANA time zone, or this machine's where None.
+        timezone: `sessions.timezone`: an IANA time zone, or this machine's where None.
         error: The error to raise.
 
     Raises:

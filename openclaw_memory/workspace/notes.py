@@ -113,7 +113,7 @@ class Notes(MemoryPart):
 
         Args:
             text: The text to add; Markdown.
-            date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `journal.timezone`
+            date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `sessions.timezone`
                 if it has a time zone.
             title: Gives the text a heading of its own, with the time.
             skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
@@ -127,14 +127,14 @@ class Notes(MemoryPart):
             PolicyError: A rule says never to store the text. Nothing was written.
             SealedFileError: The note is sealed, and cannot be opened.
             WriteError: It could not be written. The note is unchanged.
-            ConfigError: The journal's time zone is unknown.
+            ConfigError: The time zone of the settings is unknown.
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.days import get_local_now, to_day
 
-        now = get_local_now(self._workspace.journal.timezone)
-        day = to_day(date, "date", self._workspace.journal.timezone) or now.date()
+        now = get_local_now(self._workspace.sessions.timezone)
+        day = to_day(date, "date", self._workspace.sessions.timezone) or now.date()
         if quoted_from is not None:
             from openclaw_memory.text.quotation import quote
 
@@ -274,18 +274,18 @@ class Notes(MemoryPart):
 
         Args:
             private: Include MEMORY.md; False for a group chat.
-            max_chars: The most characters of one file; `journal.bootstrap_chars` where None.
+            max_chars: The most characters of one file; `sessions.bootstrap_chars` where None.
             now: The moment, or the day itself, that decides which day it is; this moment by default.
 
         Raises:
             InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is not a day.
-            ConfigError: The journal's time zone is unknown.
+            ConfigError: The time zone of the settings is unknown.
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.days import get_local_now, to_day
 
-        settings = self._workspace.journal
+        settings = self._workspace.sessions
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")

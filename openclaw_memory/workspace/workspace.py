@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
+from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,
@@ -44,14 +44,12 @@ class Workspace:
 
     Attributes:
         files: The files of the folder.
-        sessions: Where transcripts are.
-        journal: How notes of days are written and shown.
+        sessions: Where transcripts are, and the zone of days.
         events: Tells observers about writes.
     """
 
     files: WorkspaceFiles
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
-    journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
     events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -314,14 +312,14 @@ class Workspace:
 
         Raises:
             InvalidInputError: The id is empty.
-            ConfigError: The journal's time zone is unknown.
+            ConfigError: The time zone of the settings is unknown.
         """
         from openclaw_memory.workspace.days import get_local_now
         from openclaw_memory.workspace.paths import locate_transcripts
         from openclaw_memory.workspace.session_log import SessionLog, make_log_name
 
         make_log_name(session_id)
-        zone = get_local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
+        zone = get_local_now(self.sessions.timezone).tzinfo if self.sessions.timezone else None
         folder = locate_transcripts(self.root, self.sessions)
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
 

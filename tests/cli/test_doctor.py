@@ -13,7 +13,7 @@ from index_files import index_file
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_memory, check_room
-from openclaw_memory.config import EmbeddingConfig, JournalConfig
+from openclaw_memory.config import EmbeddingConfig, SessionsConfig
 from openclaw_memory.store.embedding_cache import locate_cache
 
 MB = 1_000_000
@@ -176,7 +176,7 @@ def test_vectors_that_do_not_fit_the_index_have_a_remedy_that_works(notes, opene
 
 # --- the machine
 def test_a_time_zone_that_does_not_exist_is_a_problem_that_names_it(notes):
-    config = MemoryConfig(journal=JournalConfig(timezone="Mars/Olympus"))
+    config = MemoryConfig(sessions=SessionsConfig(timezone="Mars/Olympus"))
     found = of(examined(notes, config), "time zone")
     assert (found.level, "Mars/Olympus" in found.detail) == ("problem", True)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from index_files import index_folder
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import FilesConfig, JournalConfig
+from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.control import forgetting
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.embeddings.hashing import HashingEmbedder
@@ -23,7 +23,7 @@ from openclaw_memory.workspace import atomic
 from openclaw_memory.workspace.paths import locate_transcripts
 
 NOW = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
-UTC = MemoryConfig(journal=JournalConfig(timezone="UTC"))
+UTC = MemoryConfig(sessions=SessionsConfig(timezone="UTC"))
 WORD = "quokkavine"  # its stem and its beginning are no part of any other word
 TRACE = "quokkav"
 
@@ -171,7 +171,7 @@ def test_today_is_the_first_of_the_last_days(tmp_path, days, gone):
 
 
 def test_today_and_the_days_of_messages_are_those_of_the_zone_of_the_journal(tmp_path):
-    config = MemoryConfig(journal=JournalConfig(timezone="Asia/Tokyo"))
+    config = MemoryConfig(sessions=SessionsConfig(timezone="Asia/Tokyo"))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         memory.append("Yesterday in Tokyo.", date="2026-11-23")
         memory.append("Today in Tokyo.", date="2026-11-24")

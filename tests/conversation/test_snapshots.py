@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from openclaw_memory import JournalConfig, Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import PolicyRule, SessionsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import read_calls
@@ -18,7 +18,7 @@ from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.tools import memory_tools
 
 NOON = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
-UTC = MemoryConfig(journal=JournalConfig(timezone="UTC"))
+UTC = MemoryConfig(sessions=SessionsConfig(timezone="UTC"))
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 
 

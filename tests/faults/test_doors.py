@@ -66,7 +66,7 @@ NOT_SHOWN = {
 }
 
 # What of a workspace is no text: names as policies let them be shown, folders, counts.
-NO_TEXT = {"root", "scan", "suggest_setup", "can_be_written", "sessions", "locate", "journal"}
+NO_TEXT = {"root", "scan", "suggest_setup", "can_be_written", "sessions", "locate"}
 NO_TEXT |= {"files.find", "files.find_long_term", "files.codec"}
 # Workspaces that are paths, and objects whose `read` is a public method, or reads no file.
 PATHS = {"self.workspace", "place.workspace", "settings.workspace", "key.workspace", "self._key.workspace"}

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from openclaw_memory.config import JournalConfig, SessionsConfig
+from openclaw_memory.config import SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
@@ -62,7 +62,7 @@ def clock():
 
 @pytest.fixture
 def workspace(tmp_path):
-    return Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="UTC"))
+    return Workspace(WorkspaceFiles(tmp_path), sessions=SessionsConfig(timezone="UTC"))
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
     assert note(workspace) == "# 2026-11-21\n\n- before\n"
     assert (workspace.root / turn.path).read_text() == "# 2026-11-22\n\n- after\n"
     tokyo = Workspace(
-        workspace.files, journal=JournalConfig(timezone="Asia/Tokyo")
+        workspace.files, sessions=SessionsConfig(timezone="Asia/Tokyo")
     )  # the day is that of the user's zone
     clock.later(hours=16)
     assert Flush(tokyo, "tokyo", window=200_000, clock=clock).begin(176_000).path == "memory/2026-11-23.md"
@@ -575,4 +575,4 @@ def test_what_is_given_wrongly_is_refused_with_what_to_give(workspace, tmp_path)
         with pytest.raises(InvalidInputError):
             Flush(workspace, key)
     with pytest.raises(ConfigError, match="Atlantis"):
-        Flush(Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Europe/Atlantis")), "main")
+        Flush(Workspace(WorkspaceFiles(tmp_path), sessions=SessionsConfig(timezone="Europe/Atlantis")), "main")

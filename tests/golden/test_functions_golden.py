@@ -29,7 +29,7 @@ from openclaw_memory.chunking.sliding_window import (
     split_utf8,
     strip_annotations,
 )
-from openclaw_memory.config import JournalConfig, SearchConfig
+from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig, check_section
 from openclaw_memory.conversation.thresholds import get_reserve, get_soft_threshold
 from openclaw_memory.embeddings.vectors import pack
@@ -242,7 +242,7 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
         return {"error": str(error)}
     if not rules.flush:
         return None
-    folder = Workspace(WorkspaceFiles(Path("/nowhere")), journal=JournalConfig(timezone=given.get("tz", "UTC")))
+    folder = Workspace(WorkspaceFiles(Path("/nowhere")), sessions=SessionsConfig(timezone=given.get("tz", "UTC")))
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
     turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {

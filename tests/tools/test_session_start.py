@@ -2,8 +2,7 @@
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import JournalConfig
+from openclaw_memory import Memory, MemoryConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import compose_session_start
 
@@ -48,7 +47,7 @@ def test_nothing_is_said_of_an_empty_memory(tmp_path):
 
 def test_a_long_file_is_cut_to_the_settings(folder):
     (folder / "MEMORY.md").write_text("Anna lives in Delft.\n" * 50, encoding="utf-8")
-    with Memory.open(folder, config=MemoryConfig(journal=JournalConfig(bootstrap_chars=100))) as memory:
+    with Memory.open(folder, config=MemoryConfig(sessions=SessionsConfig(bootstrap_chars=100))) as memory:
         text = compose_session_start(memory)
         assert text.count("Delft") == 4
         assert "characters are not shown" in text

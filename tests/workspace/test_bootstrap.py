@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import JournalConfig
+from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -48,9 +48,9 @@ def test_the_lower_case_name_counts_where_it_is_the_only_one(root):
 
 def test_the_days_are_those_of_the_users_time_zone(root):
     now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
-    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="Europe/Amsterdam"))
+    workspace = Workspace(WorkspaceFiles(root), sessions=SessionsConfig(timezone="Europe/Amsterdam"))
     assert paths(Notes(workspace).bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
-    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="America/New_York"))
+    workspace = Workspace(WorkspaceFiles(root), sessions=SessionsConfig(timezone="America/New_York"))
     assert paths(Notes(workspace).bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory import JournalConfig, Memory, MemoryConfig
+from openclaw_memory import Memory, MemoryConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, QueryError
 from openclaw_memory.workspace.days import to_day
 
 DAY = datetime.date(2026, 11, 23)
 LATE = datetime.datetime(2026, 11, 22, 23, 30, tzinfo=datetime.UTC)  # half past midnight in Amsterdam
-AMSTERDAM = MemoryConfig(journal=JournalConfig(timezone="Europe/Amsterdam"))
+AMSTERDAM = MemoryConfig(sessions=SessionsConfig(timezone="Europe/Amsterdam"))
 NO_DAYS = [20261123, 1.5, True, b"2026-11-23", ("2026-11-23",), "tomorrow", "", "2026-13-01", "9999-12-31T23:59-10:00"]
 
 MEANT = {

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from processes import python
 
-from openclaw_memory.config import JournalConfig, SessionsConfig
+from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -182,7 +182,7 @@ def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
 
 
 def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
-    log = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Pacific/Kiritimati")).open_log("s")
+    log = Workspace(WorkspaceFiles(tmp_path), sessions=SessionsConfig(timezone="Pacific/Kiritimati")).open_log("s")
     log.append("user", "x")
     assert [entry["timestamp"][-6:] for entry in log.read_entries()] == ["+14:00"] * 2
 
