@@ -16,7 +16,8 @@ from unittest.mock import patch
 
 import retrieval
 
-from openclaw_memory import MemoryConfig, SearchConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config import SearchConfig
 from openclaw_memory.search import candidates, passages
 
 FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")

@@ -25,8 +25,7 @@ from typing import Any
 from retrieval import Workspace, mean, scored, workspaces
 from speed import in_fresh_process, machine, opened_store
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, load_embedder
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.types import Embedder
 

@@ -26,8 +26,7 @@ from openclaw_memory_encryption import decrypt_index, encrypt_index, rotate_inde
 from retrieval import machine
 from speed_data import questions, write_chunks
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 
 BAR = 1.5  # times what a search of the plain index costs
 ASKED = 60

@@ -26,8 +26,8 @@ from typing import Any
 from embedders import loaded
 from retrieval import LEFT_OUT, SHOWN_AT, Workspace, chosen_workspaces, machine, shown, workspaces
 
-from openclaw_memory import Memory, SearchResult
-from openclaw_memory.types import Embedder
+from openclaw_memory import Memory
+from openclaw_memory.types import Embedder, SearchResult
 
 CHUNKS = {"answer": "chunks"}
 BY_VECTOR = CHUNKS | {"vector_weight": 1.0}

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from retrieval import machine
 
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder
 

@@ -31,8 +31,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory import Memory, MemoryConfig, SearchResult
-from openclaw_memory.types import Embedder
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.types import Embedder, SearchResult
 
 RANKS = (1, 3, 6, 10)
 BUDGETS = (1500, 4200)

@@ -28,8 +28,7 @@ from embedders import peak_megabytes
 from speed import ROOT, Row, in_fresh_process, measure
 from speed_data import write_files
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.indexing.file_rows import make_note_rows
 from openclaw_memory.types import Embedder

@@ -31,8 +31,7 @@ from speed_data import questions, write_chunks, write_files
 from speed_static import static_rows
 from speed_upkeep import upkeep_rows
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, load_embedder
 from openclaw_memory.types import Embedder, Store
 
 ROOT = Path(__file__).parent.parent

@@ -23,8 +23,7 @@ from typing import Any, Protocol
 from rivals import RECIPES, model_named, prepared
 from speed_data import questions
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, load_embedder
 
 ASKED = 20
 ASKED_WARM, ASKED_BEFORE = 60, 60

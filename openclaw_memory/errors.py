@@ -17,10 +17,7 @@ The tree::
     ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
     ├── StoreError              the index cannot be used
-    │   ├── BackendError        another engine is missing, has failed, or did not answer in time
-    │   │   └── NotOfferedError an engine lacks a feature; nothing is wrong with it
     │   ├── CorruptIndexError   the index file is damaged
-    │   ├── NewerIndexError     the index was made by a newer version of this library
     │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
@@ -40,7 +37,6 @@ from collections.abc import Iterable
 from openclaw_memory._safe import clean
 
 __all__ = [
-    "BackendError",
     "ConfigError",
     "ConflictError",
     "CorruptIndexError",
@@ -49,9 +45,7 @@ __all__ = [
     "IndexReplacedError",
     "InvalidInputError",
     "MissingExtraError",
-    "NewerIndexError",
     "NotFoundError",
-    "NotOfferedError",
     "OpenClawMemoryError",
     "OriginError",
     "PathNotAllowedError",
@@ -162,14 +156,6 @@ class StoreError(OpenClawMemoryError):
     """The index cannot be used."""
 
 
-class BackendError(StoreError):
-    """Another engine than the built-in one is not installed, has failed, or did not answer in time."""
-
-
-class NotOfferedError(BackendError):
-    """Another engine than the built-in one lacks a feature. Nothing is wrong with it."""
-
-
 class CorruptIndexError(StoreError):
     """The index file is damaged. It is derived data: the next sync renames it and builds it again.
 
@@ -177,10 +163,6 @@ class CorruptIndexError(StoreError):
     """
 
     damage: str = ""
-
-
-class NewerIndexError(StoreError):
-    """The index was made by a newer version of this library."""
 
 
 class IndexReplacedError(StoreError):

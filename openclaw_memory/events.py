@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from openclaw_memory.errors import ConflictError
 from openclaw_memory.types.files import Excerpt, Span, parse_citation
 
-__all__ = ["Event", "Observer", "acting_as"]
+__all__ = ["Event", "acting_as"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

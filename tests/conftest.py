@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
-from openclaw_memory import SqliteStore
+from openclaw_memory.store import SqliteStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))

@@ -3,7 +3,8 @@
 import numpy as np
 
 from openclaw_memory.store import gather_hits
-from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk
+from openclaw_memory.types import Chunk, Hit, StoredChunk
+from openclaw_memory.types.files import SOURCES
 
 VECTOR = np.array([1.0], np.float32)  # of every query: a vector of one number is then its own cosine
 

@@ -271,9 +271,9 @@ def loaded_after(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [
-        ("from openclaw_memory import MemoryConfig, OpenClawMemoryError, Embedder", HEAVY),
-        ("import openclaw_memory.embeddings.local; from openclaw_memory.embeddings import RetryPolicy, load_embedder; load_embedder('hashing')", {"numpy", "asyncio", "tenacity", "logging", "torch"}),
-        ("from openclaw_memory import Memories, Memory, SqliteStore, Workspace", {"numpy", "asyncio"} | FRAMEWORKS),
+        ("from openclaw_memory import MemoryConfig, OpenClawMemoryError; from openclaw_memory.types import Embedder", HEAVY),
+        ("import openclaw_memory.embeddings.local; from openclaw_memory import load_embedder; from openclaw_memory.embeddings import Service; load_embedder('hashing')", {"numpy", "asyncio", "tenacity", "logging", "torch"}),
+        ("from openclaw_memory import Memories, Memory; from openclaw_memory.store import SqliteStore; from openclaw_memory.workspace import Workspace", {"numpy", "asyncio"} | FRAMEWORKS),
     ],
 )  # fmt: skip
 def test_importing_a_part_loads_nothing_heavy(statement, heavy):

@@ -11,10 +11,12 @@ import embedding_faults as lies
 import pytest
 from openclaw_memory_batch import BatchEmbedder
 
-from openclaw_memory import EmbeddingConfig, MemoryConfig, load_embedder
-from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, remote, static, voyage
+from openclaw_memory import MemoryConfig, load_embedder
+from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.embeddings import Limits, gemini, hashing, local, openai, remote, static, voyage
 from openclaw_memory.embeddings.registry import list_providers
 from openclaw_memory.embeddings.selection import CIRCUIT_OPEN_SECONDS
+from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
 

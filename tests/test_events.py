@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, Workspace
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import Documents
 from openclaw_memory.documents.files import DocumentFiles
@@ -19,6 +19,7 @@ from openclaw_memory.plugins import SHIPPED
 from openclaw_memory.records import Records
 from openclaw_memory.sessions_and_control import Control, Sessions
 from openclaw_memory.types import Document
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.session_log import SessionLog
 

@@ -20,8 +20,8 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConfigError,
     EmbedderError,
-    NewerIndexError,
     PathNotAllowedError,
+    StoreError,
     WorkspaceError,
 )
 from openclaw_memory.store import connection
@@ -252,7 +252,7 @@ def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run
     db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
     db.close()
     before = index_file(notes).read_bytes()
-    with Memory.open(notes, embedder=None) as memory, pytest.raises(NewerIndexError, match="update openclaw_memory"):
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(StoreError, match="update openclaw_memory"):
         memory.search("boiler")
     for command in (["search", "boiler"], ["index"], ["index", "--force"], ["status"]):
         outcome = run(*command, "--workspace", notes)

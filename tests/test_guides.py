@@ -13,13 +13,13 @@ import pytest
 from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
-from openclaw_memory import Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config import CompactionConfig, SessionsConfig, SyncConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
 from openclaw_memory.conversation.thresholds import get_flush_threshold
 from openclaw_memory.indexing import staleness, watcher
-from openclaw_memory.types import Store
+from openclaw_memory.types import Status, Store
 from openclaw_memory.workspace.transcript_records import LABELS
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 

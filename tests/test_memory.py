@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from index_files import index_file
 
-from openclaw_memory import Memory, Workspace
+from openclaw_memory import Memory
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import (
@@ -22,6 +22,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     QueryError,
 )
+from openclaw_memory.workspace import Workspace
 
 
 @pytest.fixture

@@ -11,10 +11,12 @@ import pytest
 from index_files import index_folder
 from msgspec.structs import replace
 
-from openclaw_memory import Memory, SqliteStore, Workspace
+from openclaw_memory import Memory
 from openclaw_memory.errors import SyncBusyError
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Matrix, StoreInfo
+from openclaw_memory.workspace import Workspace
 
 SECONDS = 60  # how long a test waits for another thread
 

@@ -14,8 +14,7 @@ import openclaw_memory
 from openclaw_memory.errors import InvalidInputError, QueryError
 
 PUBLIC = """
-    AsyncMemory ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig Memories Memory MemoryConfig OpenClawMemoryError SearchConfig SearchFilter SearchOptions SearchResult
-    SearchResults SessionsConfig SqliteStore Status Store SyncConfig SyncReport Workspace load_embedder
+    AsyncMemory Memories Memory MemoryConfig OpenClawMemoryError SearchFilter SearchOptions SearchResults load_embedder
 """.split()
 
 # The front door, pinned: whoever changes it changes what programs outside rely on.

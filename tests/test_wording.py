@@ -10,9 +10,10 @@ import pytest
 from test_architecture import PUBLIC_MODULES
 from words import find_offenders, read_debts
 
-from openclaw_memory import AsyncMemory, Embedder, Memory, Store
+from openclaw_memory import AsyncMemory, Memory
 from openclaw_memory.backends import Backend
-from openclaw_memory.types import WordVectorEmbedder
+from openclaw_memory.types import Embedder, Store
+from openclaw_memory.types.protocols import WordVectorEmbedder
 from openclaw_memory.workspace.notes import Notes
 
 ROOT = Path(__file__).parents[1]

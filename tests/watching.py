@@ -10,7 +10,8 @@ from pathlib import Path
 from openclaw_memory.config import MemoryConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.store.lock import lock_file
-from openclaw_memory.types import FileRecord, MemoryFile, Skipped, SyncReport
+from openclaw_memory.types import FileRecord, MemoryFile, SyncReport
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 
 CONFIG = MemoryConfig(

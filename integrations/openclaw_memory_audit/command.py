@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli import Place, clean, clean_line, render, show, show_json, show_note, with_place
+from openclaw_memory.cli import Place, clean_line, render, show, show_json, show_note, with_place
 from openclaw_memory.config import read_plugin_settings
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _print_verdict(place: Place, verdict: Verdict) -> int:
         return 0 if verdict.ok else NOT_WHOLE
     if (wrong := verdict.wrong) is not None:
         where = f"{wrong.file}, line {wrong.line}" if wrong.line else wrong.file
-        show(f"{render('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean(wrong.reason)}")
+        show(f"{render('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean_line(wrong.reason)}")
         show(f"{verdict.entries:,} entries before it are as they were written")
     else:
         show(f"entries {verdict.first} to {verdict.last} are as they were written; note the last number elsewhere")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from openclaw_memory import MemoryConfig, OpenClawMemoryError, Workspace
+from openclaw_memory import MemoryConfig, OpenClawMemoryError
 from openclaw_memory.config import read_plugin_settings
-from openclaw_memory.workspace import SafeFolder
+from openclaw_memory.workspace import SafeFolder, Workspace
 from openclaw_memory_audit.entries import GAP, AuditError, Keys, derive_keys, encode_entry
 from openclaw_memory_audit.head import (
     HEAD,

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from openclaw_memory import OpenClawMemoryError, Workspace
+from openclaw_memory import OpenClawMemoryError
 from openclaw_memory.errors import InvalidInputError, NotFoundError
-from openclaw_memory.workspace import SafeFolder
+from openclaw_memory.workspace import SafeFolder, Workspace
 from openclaw_memory_audit.entries import GAP, AuditError, Entry, Keys, decode_entry, hash_name
 from openclaw_memory_audit.head import HEAD, Head, list_files, locate_file, lock, read_head
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli import Place, clean, clean_line, show, show_json, show_note, sync_index, with_place
+from openclaw_memory.cli import Place, clean_line, show, show_json, show_note, sync_index, with_place
 from openclaw_memory.errors import OpenClawMemoryError, SealedFileError, StoreError
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _report_files(
     for file in files:
         show(clean_line(" -> ".join(dict.fromkeys(file.values()))))
     for file in left:
-        show_note(f"{clean_line(file['path'])} was left as it is: {clean(file['reason'])}")
+        show_note(f"{clean_line(file['path'])} was left as it is: {file['reason']}")
     if files and not change:
         show_note("versions of before may be left in a repository, in copies, and in free space on the disk")
     return NOT_ALL if left else 0

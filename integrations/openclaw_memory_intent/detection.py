@@ -13,8 +13,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
+from openclaw_memory.cli import clean_line
 from openclaw_memory.conversation import strip_recalled
-from openclaw_memory.display import clean_line
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text import fence_text
 from openclaw_memory_intent.gate import shorten

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import EmbedderChoice, make_selector
+from openclaw_memory.embeddings import EmbedderChoice
 from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import SafeFolder
@@ -117,8 +117,7 @@ def _open(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config: M
     quiet = replace(config, sync=replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0))
     usual = Memory.open(workspace, embedder=embedder, config=quiet, index_path=index)
     settings = replace(usual.config, chunking=config.chunking)
-    embedders = make_selector(embedder, settings.embedding)
-    return Memory(usual.workspace, SqliteStore(index), embedders, settings)
+    return Memory(usual.workspace, SqliteStore(index), embedder, settings)
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:

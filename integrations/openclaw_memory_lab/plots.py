@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from openclaw_memory.display import clean_line
+from openclaw_memory.cli import clean_line
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory_lab.report import Evaluation
 from openclaw_memory_lab.significance import estimate_interval

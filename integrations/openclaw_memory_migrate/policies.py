@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openclaw_memory import Workspace
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.workspace import MAX_LINE_BYTES
+from openclaw_memory.workspace import MAX_LINE_BYTES, Workspace
 from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan, PlacedDocument, Section
 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said

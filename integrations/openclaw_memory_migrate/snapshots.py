@@ -17,7 +17,8 @@ from openclaw_memory_migrate.plan import IN_A_FOLDER
 from openclaw_memory_migrate.types import LeftOut, MigratedFile, OldSnapshot
 
 if TYPE_CHECKING:
-    from openclaw_memory import Memory, Workspace
+    from openclaw_memory import Memory
+    from openclaw_memory.workspace import Workspace
 
 SNAPSHOTS = ".memory/snapshots"
 FOLDER = tuple(SNAPSHOTS.split("/"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from openclaw_memory.store import clean_terms
-from openclaw_memory.types import SOURCES, Hit, HitRequest, Hits, SourceHits, StoredChunk
+from openclaw_memory.types import Hit, HitRequest, Hits, Source, SourceHits, StoredChunk
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres.rows import hash_term
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 K1, B = 1.2, 0.75  # the usual constants of BM25, as FTS5 has them
 # As in the index of SQLite: in a large one, a term of so many chunks ranks nothing.
 COMMON_SHARE, LARGE_INDEX = 0.5, 4096
+SOURCES: tuple[Source, ...] = get_args(Source)
 
 # In all statements `{s}` is the schema, `{here}` the rows of the tenant's index, and `{v}` the operator of pgvector.
 # The server's statistics know nothing of a tenant that is new: it takes each to have one row. So connections have no

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
 from openclaw_memory.store import clean_terms, gather_hits
 from openclaw_memory.types import (
-    SOURCES,
     Build,
     ChunkRow,
     FileRecord,
@@ -425,7 +424,7 @@ class PostgresStore:
         rows = self._ask(
             "SELECT source FROM unnest(%(known)s::text[]) AS source WHERE EXISTS "
             "(SELECT 1 FROM {s}.files WHERE {here} AND files.source = source.source)",
-            known=list(SOURCES),
+            known=list(searching.SOURCES),
         )
         return [source for (source,) in rows]
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from openclaw_memory.config import locate_workspace_data, read_plugin_settings
-from openclaw_memory.errors import BackendError, ConfigError, NotOfferedError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, StoreError
 from openclaw_memory.types import Excerpt, Progress, SearchResult, SyncReport
-from openclaw_memory.workspace import SafeFolder
+from openclaw_memory.workspace import SafeFolder, Workspace
 from openclaw_memory_qmd.copies import COPIES_FOLDER, Copies
 from openclaw_memory_qmd.program import COLLECTION, INDEX_NAME, DamagedIndexError, QmdProgram, read_hits
 from openclaw_memory_qmd.settings import QmdSettings
 
 if TYPE_CHECKING:
-    from openclaw_memory import MemoryConfig, Workspace
+    from openclaw_memory import MemoryConfig
     from openclaw_memory.backends import Backend
     from openclaw_memory.search import SearchRequest, SearchResults
     from openclaw_memory.types import Status
@@ -45,6 +45,10 @@ _SPARE = 10  # so many more are asked for, since those of another source and out
 _CONFIGURATION = "openclaw-memory.yml"
 _EMBEDDING = ".qmd-embed.lock"  # left behind by an `embed` that was killed
 _CLOSING_SECONDS = 10.0
+
+
+class NotOfferedError(StoreError):
+    """QMD lacks a feature; nothing is wrong with it."""
 
 
 class QmdBackend:
@@ -180,7 +184,7 @@ class QmdBackend:
         if filters := _list_filters(request):
             raise NotOfferedError(f"QMD offers no {', '.join(filters)} of a search")
         if self._is_resting():
-            raise BackendError(str(self._failure))
+            raise StoreError(str(self._failure))
         min_score = request.min_score or 0.0
         answer = SearchResults((), request.query, _MODES[settings.mode], "qmd", settings.mode, min_score=min_score)
         if not request.query.strip():
@@ -296,7 +300,7 @@ class QmdBackend:
         if not hits and settings.mode == "vsearch":
             vectors, pending = self._count_vectors()
             if pending and not vectors:  # QMD itself says that all is well
-                raise BackendError(
+                raise StoreError(
                     f"QMD has embedded none of {pending} notes: it does so in the background once its models are there "
                     '(`qmd pull`), or set plugins.qmd.mode = "search"'
                 )

@@ -8,11 +8,10 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from openclaw_memory import Workspace
 from openclaw_memory.backends import Backend
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError
 from openclaw_memory.types import MemoryFile, Source
-from openclaw_memory.workspace import SafeFolder, Scan
+from openclaw_memory.workspace import SafeFolder, Workspace
 
 COPIES_FOLDER = "copied-notes"
 _MANIFEST = "copied-notes.json"
@@ -35,7 +34,7 @@ class Copies:
             folder: Where the copies are kept, below `copied-notes`, and the list of them.
         """
         self._workspace, self._builtin, self._folder = workspace, builtin, folder
-        self._latest: Scan | None = None
+        self._latest: object = None
         self._manifest = self._load_manifest()
 
     def __len__(self) -> int:

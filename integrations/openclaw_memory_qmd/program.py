@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from openclaw_memory.errors import BackendError
+from openclaw_memory.errors import StoreError
 from openclaw_memory_qmd.settings import QmdSettings
 
 INDEX_NAME = "index.sqlite"
@@ -45,7 +45,7 @@ _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "file is not a database", "disk i
 _POLL_SECONDS = 0.02
 
 
-class DamagedIndexError(BackendError):
+class DamagedIndexError(StoreError):
     """QMD's own index is damaged: delete it, and QMD builds it again."""
 
 
@@ -85,24 +85,24 @@ class QmdProgram:
         """Return the path of the program.
 
         Raises:
-            BackendError: It is not installed.
+            StoreError: It is not installed.
         """
         name = self._settings.command[0] if self._settings.command else ""
         if (path := shutil.which(os.path.expanduser(name))) is None:
-            raise BackendError(f"there is no program {name!r}: {_INSTALL}")
+            raise StoreError(f"there is no program {name!r}: {_INSTALL}")
         return path
 
     def check_version(self) -> str:
         """Return the version of the program.
 
         Raises:
-            BackendError: It is missing, does not run, or is too old.
+            StoreError: It is missing, does not run, or is too old.
         """
         text = self.run("--version", seconds=self._settings.timeout_seconds).out
         version = _VERSION.search(text)
         if version is None or int(version[1]) < _LEAST_VERSION:
             name = " ".join(self._settings.command)
-            raise BackendError(f"{name} has the version {text.strip()[:80]!r}, not {_LEAST_VERSION} of QMD: {_INSTALL}")
+            raise StoreError(f"{name} has the version {text.strip()[:80]!r}, not {_LEAST_VERSION} of QMD: {_INSTALL}")
         return version[0].removeprefix("qmd ")
 
     def run(self, *arguments: str, seconds: float) -> Output:
@@ -114,13 +114,13 @@ class QmdProgram:
 
         Raises:
             DamagedIndexError: QMD says so of its index.
-            BackendError: The program is missing, failed, or took longer.
+            StoreError: The program is missing, failed, or took longer.
         """
         process = self._start(arguments)
         try:
             output = Output(*process.popen.communicate(timeout=seconds))
         except subprocess.TimeoutExpired as error:
-            raise BackendError(f"`qmd {arguments[0]}` did not end within {seconds:g} s: {_SLOW}") from error
+            raise StoreError(f"`qmd {arguments[0]}` did not end within {seconds:g} s: {_SLOW}") from error
         finally:
             self._end(process)
         if process.popen.returncode:
@@ -135,7 +135,7 @@ class QmdProgram:
             limit: The most results.
 
         Raises:
-            BackendError: It did not start, failed, or did not answer in time.
+            StoreError: It did not start, failed, or did not answer in time.
         """
         until = time.monotonic() + self._settings.timeout_seconds
         with self._starting:
@@ -148,11 +148,11 @@ class QmdProgram:
             text = response.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             self._end(process)
-            raise BackendError(f"QMD's server did not answer and was ended ({error}): {_SLOW}") from error
+            raise StoreError(f"QMD's server did not answer and was ended ({error}): {_SLOW}") from error
         finally:
             connection.close()
         if response.status != http.HTTPStatus.OK:
-            raise BackendError(f"QMD's server answered with status {response.status}: {text.strip()[:200]!r}")
+            raise StoreError(f"QMD's server answered with status {response.status}: {text.strip()[:200]!r}")
         return read_hits(text)
 
     def stop(self) -> None:
@@ -188,21 +188,21 @@ class QmdProgram:
             )
         except OSError as error:
             os.close(lifeline)
-            raise BackendError(f"QMD cannot be started ({error}): {_INSTALL}") from error
+            raise StoreError(f"QMD cannot be started ({error}): {_INSTALL}") from error
         finally:
             os.close(end)
         process = _Process(popen, os.fdopen(lifeline, "wb", buffering=0))
         self._processes.add(process)
         try:
             self._check_open()
-        except BackendError:
+        except StoreError:
             self._end(process)
             raise
         return process
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise BackendError("the memory is closed: open it again")
+            raise StoreError("the memory is closed: open it again")
 
     def _end(self, process: _Process) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -238,7 +238,7 @@ class QmdProgram:
                 self._end(process)
                 if code:
                     raise _make_error("mcp", code, "\n".join(lines))
-                raise BackendError(f"QMD's server did not start in time: {_SLOW}, or set plugins.qmd.server = false")
+                raise StoreError(f"QMD's server did not start in time: {_SLOW}, or set plugins.qmd.server = false")
             time.sleep(_POLL_SECONDS)
         self._server = process, port
         return self._server
@@ -248,22 +248,22 @@ def read_hits(text: str) -> list[Mapping[str, Any]]:
     """Read a list of results, as the server and `--json` write it.
 
     Raises:
-        BackendError: The text is not one.
+        StoreError: The text is not one.
     """
     with suppress(ValueError):
         answer = json.loads(text)
         hits = answer.get("results") if isinstance(answer, dict) else answer
         if isinstance(hits, list) and all(isinstance(hit, dict) for hit in hits):
             return hits
-    raise BackendError(f"QMD answered {text.strip()[:120]!r}, which is not a list of results: {_INSTALL}")
+    raise StoreError(f"QMD answered {text.strip()[:120]!r}, which is not a list of results: {_INSTALL}")
 
 
-def _make_error(command: str, code: int, text: str) -> BackendError:
+def _make_error(command: str, code: int, text: str) -> StoreError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     words = next((line for line in lines if "Error" in line), lines[-1] if lines else "it wrote nothing")[:300]
     if any(sign in text for sign in _DAMAGED):
         return DamagedIndexError(f"QMD's index is damaged ({words}): memory.sync(force=True) builds it again")
-    return BackendError(
+    return StoreError(
         f"`qmd {command}` failed with code {code}: {words}; it needs the Node.js on PATH that it was installed with, "
         "22 or later: run it by hand to see more"
     )

@@ -14,17 +14,14 @@ from contextlib import suppress
 
 import click
 
-from openclaw_memory._safe import clean, clean_line
+from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.options import INTERRUPTED, Place, read_text, sync_index, with_place
 from openclaw_memory.cli.output import render, show, show_error, show_json, show_note
 from openclaw_memory.config.environment import use_colours, use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
-__all__ = [
-    "Place", "clean", "clean_line", "main", "read_text", "render", "show", "show_json", "show_note", "sync_index",
-    "with_place",
-]  # fmt: skip
+__all__ = ["Place", "clean_line", "read_text", "render", "show", "show_json", "show_note", "sync_index", "with_place"]
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT} if os.name == "posix" else {errno.ENOSPC}
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found

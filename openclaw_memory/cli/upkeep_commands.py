@@ -16,7 +16,8 @@ from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
-    from openclaw_memory.types import Skipped, SyncReport
+    from openclaw_memory.types import SyncReport
+    from openclaw_memory.types.files import Skipped
     from openclaw_memory.types.results import HeartbeatReport
 
 _POLL_SECONDS = 0.2

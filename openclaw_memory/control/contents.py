@@ -14,8 +14,9 @@ from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.text.front_matter import parse
 from openclaw_memory.text.quotation import EXTERNAL, is_external
-from openclaw_memory.types import MemoryFile, Skipped
+from openclaw_memory.types import MemoryFile
 from openclaw_memory.types.control import Item, Kind
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.encodings import decode, is_utf16
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, parse_daily_note_date

@@ -18,9 +18,8 @@ from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
-from openclaw_memory.types.files import Span, parse_citation
+from openclaw_memory.types.files import Skipped, Span, parse_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now, to_day

@@ -16,10 +16,9 @@ from typing import Any
 from openclaw_memory.control.contents import Content
 from openclaw_memory.conversation.snapshots import TITLE
 from openclaw_memory.text.policies import iterate_leaves
-from openclaw_memory.types import Skipped
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
-from openclaw_memory.types.files import Span, format_citation
+from openclaw_memory.types.files import Skipped, Span, format_citation
 from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.paths import is_record, parse_daily_note_date
 from openclaw_memory.workspace.tombstones import Line

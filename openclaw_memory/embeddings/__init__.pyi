@@ -1,12 +1,11 @@
 from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
 from .registry import load_embedder as load_embedder
 from .remote import RemoteEmbedder as RemoteEmbedder
-from .selection import EmbedderChoice as EmbedderChoice, get_inner as get_inner, make_selector as make_selector
+from .selection import EmbedderChoice as EmbedderChoice, get_inner as get_inner
 from .service import (
     BatchApi as BatchApi,
     JobState as JobState,
     Limits as Limits,
-    RetryPolicy as RetryPolicy,
     Service as Service,
     ServiceError as ServiceError,
 )

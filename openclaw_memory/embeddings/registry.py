@@ -75,7 +75,7 @@ def _create(provider: str, model: str | None, options: Mapping[str, Any], retry:
     if not isinstance(embedder, Service):
         raise EmbedderError(
             f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
-            "add what openclaw_memory.Embedder describes"
+            "add what openclaw_memory.types.Embedder describes"
         )
     from openclaw_memory.embeddings.remote import RemoteEmbedder
 

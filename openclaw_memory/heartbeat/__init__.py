@@ -1,5 +1,5 @@
 """Look after a memory, within a budget of time."""
 
-from openclaw_memory.heartbeat.heartbeat import Heartbeat, every
+from openclaw_memory.heartbeat.heartbeat import every
 
-__all__ = ["Heartbeat", "every"]
+__all__ = ["every"]

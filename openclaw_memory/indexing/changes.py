@@ -16,7 +16,8 @@ from openclaw_memory.types import Embedder, FileRecord, MemoryFile, Progress, St
 
 if TYPE_CHECKING:
     from openclaw_memory.store.embedding_cache import EmbeddingCache
-    from openclaw_memory.workspace import Scan, Workspace
+    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.scan import Scan
 
 # Two writes within one tick of the file system's clock leave the same stamps. Linux stamps with its scheduler's tick
 # (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from openclaw_memory.types import Skipped, SyncReport
+from openclaw_memory.types import SyncReport
 from openclaw_memory.types.codec import IS_SEALED, NOT_READ, SUFFIX
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 
 # The names of the notes in the store.

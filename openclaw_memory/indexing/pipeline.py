@@ -21,7 +21,8 @@ from openclaw_memory.indexing.file_rows import (
     read_note,
     split_transcript,
 )
-from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store, SyncReport
+from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, MemoryFile, Progress, Store, SyncReport
+from openclaw_memory.types.files import Skipped
 
 # A transaction holds so many files, or as many as give so many chunks: it bounds both memory and the time that
 # other writers wait.

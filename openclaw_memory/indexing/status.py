@@ -15,7 +15,8 @@ from openclaw_memory.indexing.changes import explain_missing_vectors as explain_
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failure, decode_sync
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
-from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Status, Store, StoreInfo
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Status, Store, StoreInfo
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord
 from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, VectorStatus
@@ -23,7 +24,8 @@ from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.selection import EmbedderSelector
     from openclaw_memory.indexing.service import IndexService
-    from openclaw_memory.workspace import Scan, Workspace
+    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.scan import Scan
 
 NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
 IN_DOUBT = "written so soon before it was read that it may have changed"

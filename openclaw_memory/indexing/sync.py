@@ -18,16 +18,8 @@ from openclaw_memory.indexing.changes import Difference, SyncParts, compare_scan
 from openclaw_memory.indexing.file_issues import FileIssue, is_unreadable, load_issues, save_issues
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.text.policies import NONE, Policies
-from openclaw_memory.types import (
-    Embedder,
-    FileRecord,
-    IndexMeta,
-    MemoryFile,
-    Progress,
-    Skipped,
-    Store,
-    SyncReport,
-)
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Store, SyncReport
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.workspace.scan import Scan
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
-from openclaw_memory.types import SOURCES, FileRecord, Source, SyncReport
+from openclaw_memory.types import FileRecord, Source, SyncReport
+from openclaw_memory.types.files import SOURCES
 from openclaw_memory.workspace.paths import (
     NEVER_ENTERED,
     NOTES_FOLDER,

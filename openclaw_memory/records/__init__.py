@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from openclaw_memory.types.records import Record, RecordSource, Remembered
+from openclaw_memory.types.records import Record, RecordSource
 
-__all__ = ["Record", "RecordSource", "Records", "Remembered"]
+__all__ = ["Record", "RecordSource", "Records"]
 
 if TYPE_CHECKING:
     from openclaw_memory.records.records import Records

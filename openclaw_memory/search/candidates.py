@@ -12,8 +12,9 @@ from msgspec import Struct
 from openclaw_memory.search.phrases import compile_phrase, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
 from openclaw_memory.text.terms import split_terms
-from openclaw_memory.types import SOURCES, HitRequest, Hits, SourceHits, StoredChunk
+from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory.types.conditions import make_chunk_test
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from openclaw_memory.config import SearchConfig

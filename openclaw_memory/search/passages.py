@@ -40,8 +40,8 @@ from openclaw_memory.search.query import Query
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of_vector
 from openclaw_memory.text.markdown_blocks import parse_heading
 from openclaw_memory.text.utf16 import truncate_utf16
-from openclaw_memory.types import SOURCES, SearchResult, StoredChunk
-from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types import SearchResult, StoredChunk
+from openclaw_memory.types.files import LEFT_OUT, SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

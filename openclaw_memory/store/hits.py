@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from openclaw_memory.types import SOURCES, Hits, SourceHits
+from openclaw_memory.types import Hits, SourceHits
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

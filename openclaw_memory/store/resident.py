@@ -29,7 +29,8 @@ from openclaw_memory.store.footprint import (
     estimate_bytes,
 )
 from openclaw_memory.store.vector_rows import as_json
-from openclaw_memory.types import SOURCES, Hit, Source, StoredChunk
+from openclaw_memory.types import Hit, Source, StoredChunk
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

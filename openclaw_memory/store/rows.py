@@ -17,8 +17,9 @@ from msgspec.structs import asdict
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
 from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID, make_document_indexes
-from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.conditions import Metadata
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     import apsw

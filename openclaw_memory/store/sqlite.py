@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from openclaw_memory import _forks
 from openclaw_memory._weakref import bind_weakly
-from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
+from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import (
     changes,
     document_rows,
@@ -53,7 +53,6 @@ from openclaw_memory.store.hits import gather_hits
 from openclaw_memory.store.lock import is_locked, lock_file
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
-    SOURCES,
     Build,
     ChunkRow,
     ConnectionHook,
@@ -67,6 +66,7 @@ from openclaw_memory.types import (
     StoreInfo,
 )
 from openclaw_memory.types.conditions import Where
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from openclaw_memory.store.resident import Resident
@@ -133,9 +133,9 @@ class SqliteStore:
             The open store.
 
         Raises:
-            StoreError: The index is missing and cannot be made, or the file is another SQLite database.
+            StoreError: The index is missing and cannot be made, the file is another SQLite database, or a newer version
+                of this library made it.
             CorruptIndexError: The file is damaged or is not a database.
-            NewerIndexError: A newer version of this library made it.
         """
         store = cls(path, read_only=read_only, vector_extension=vector_extension)
         try:
@@ -181,7 +181,7 @@ class SqliteStore:
                 raise StoreError(f"{self.path} is empty; sync first")
             meta = rows.read_meta(db)
             if meta is not None and meta.schema_version > SCHEMA_VERSION:
-                raise NewerIndexError(
+                raise StoreError(
                     f"{self.path} has schema version {meta.schema_version}, this library knows up to "
                     f"{SCHEMA_VERSION}; update openclaw_memory, or delete the index and sync again"
                 )

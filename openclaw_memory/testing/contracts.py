@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
-from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, HitRequest, IndexMeta, Store
+from openclaw_memory.types import Chunk, ChunkRow, Embedder, FileRecord, HitRequest, IndexMeta, Store
 from openclaw_memory.types.conditions import FileRange
+from openclaw_memory.types.files import SOURCES
 from openclaw_memory.types.protocols import TokenEmbedder
 
 if TYPE_CHECKING:

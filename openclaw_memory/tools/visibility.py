@@ -22,9 +22,9 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.flush.session import get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types import SOURCES, SearchResult, Source
+from openclaw_memory.types import SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types.files import LEFT_OUT, SOURCES
 from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,

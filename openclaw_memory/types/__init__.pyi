@@ -2,16 +2,13 @@ from .codec import FileCodec as FileCodec
 from .documents import (
     Document as Document,
     Snapshot as Snapshot,
-    SnapshotMessage as SnapshotMessage,
     Tool as Tool,
     ToolAnswer as ToolAnswer,
     VectorSource as VectorSource,
 )
 from .files import (
-    SOURCES as SOURCES,
     Excerpt as Excerpt,
     MemoryFile as MemoryFile,
-    Skipped as Skipped,
     Source as Source,
 )
 from .index import (
@@ -32,9 +29,7 @@ from .protocols import (
     Build as Build,
     ConnectionHook as ConnectionHook,
     Embedder as Embedder,
-    PreparingEmbedder as PreparingEmbedder,
     Store as Store,
-    WordVectorEmbedder as WordVectorEmbedder,
 )
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
 

@@ -17,8 +17,9 @@ from openclaw_memory._safe import mask_controls
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.config.agent_files import is_skipped_folder
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.types import MemoryFile, Skipped, Source
+from openclaw_memory.types import MemoryFile, Source
 from openclaw_memory.types.codec import NOT_READ, SUFFIX
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory.embeddings import RetryPolicy, load_embedder
+from openclaw_memory import load_embedder
 from openclaw_memory.embeddings.remote import RemoteEmbedder
+from openclaw_memory.embeddings.service import RetryPolicy
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 

@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings import from_callable, load_embedder
+from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import from_callable
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.testing import check_embedder
 

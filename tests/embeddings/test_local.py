@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings.local import LocalEmbedder, create, split_by_tokens
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder

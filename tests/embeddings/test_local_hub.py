@@ -22,13 +22,13 @@ LOAD_TWICE = """
 import shutil, sys, warnings
 from pathlib import Path
 warnings.simplefilter("error")
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 print(load_embedder("local", "acme/small").identity)
 for folder in Path(sys.argv[1]).rglob("1_Pooling"):
     shutil.rmtree(folder)
 print(load_embedder("local", "acme/small").identity)
 """
-LOAD = "from openclaw_memory.embeddings import load_embedder; print(load_embedder('local', 'acme/small').identity)"
+LOAD = "from openclaw_memory import load_embedder; print(load_embedder('local', 'acme/small').identity)"
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_a_hub_in_trouble_is_asked_once(hub, tmp_path):
 @pytest.mark.skipif("OPENCLAW_MEMORY_LIVE_HUB" not in os.environ, reason="set OPENCLAW_MEMORY_LIVE_HUB to download")
 def test_the_default_model_keeps_the_contract():
     code = (
-        "from openclaw_memory.embeddings import load_embedder; from openclaw_memory.testing import check_embedder;"
+        "from openclaw_memory import load_embedder; from openclaw_memory.testing import check_embedder;"
         "e = load_embedder('local'); check_embedder(e); print(e.model, e.dims)"
     )
     told = run(code)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from openclaw_memory.embeddings import from_callable, load_embedder
+from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import from_callable
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.registry import list_providers
 from openclaw_memory.embeddings.vectors import normalize

@@ -348,7 +348,7 @@ def test_closing_ends_the_requests_that_are_waited_for(lie, embedder, server):
 FORK = """
 import os, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads, which is the point
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 embedder = load_embedder("voyage", base_url=sys.argv[1], api_key="any")
 embedder.embed_query("lock")
 if os.fork() == 0:

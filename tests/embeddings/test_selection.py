@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.embeddings import from_callable, load_embedder, openai, selection
+from openclaw_memory.embeddings import from_callable, openai, selection
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector, make_selector
 from openclaw_memory.errors import ConfigError, EmbedderError
+from openclaw_memory.store import SqliteStore
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"

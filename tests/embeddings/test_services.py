@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from embedding_wire import Answer
 
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 from openclaw_memory.embeddings.service import FailureKind, JobState, ServiceError
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder

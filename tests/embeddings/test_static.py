@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from openclaw_memory.embeddings import load_embedder, static
+from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import static
 from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, split_words
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model

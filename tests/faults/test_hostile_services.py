@@ -8,7 +8,7 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import RetryPolicy
+from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.embeddings.vectors import MAX_DIMENSIONS
 from openclaw_memory.errors import EmbedderError
 

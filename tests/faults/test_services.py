@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings import RetryPolicy
+from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.vectors import decode_rows
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 from openclaw_memory.embeddings.stream import REQUESTS_AHEAD
 
 pytest.importorskip("httpx")
@@ -18,7 +18,7 @@ pytest.importorskip("httpx")
 FIRST_INDEX = """
 import sys
 from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 folder, index, base_url, max_items = sys.argv[1:]
 embedder = load_embedder("openai", base_url=base_url, max_items=int(max_items))
 with Memory.open(folder, embedder=embedder, index_path=index) as memory:

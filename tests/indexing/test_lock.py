@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory import Memory, Workspace
+from openclaw_memory import Memory
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.lock import is_locked, lock_file
+from openclaw_memory.workspace import Workspace
 
 HOLDER = """
 import sys

@@ -16,7 +16,7 @@ from watchdog.observers import inotify_c
 from watching import CONFIG, LONG_ENOUGH, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
 from openclaw_memory.indexing.watcher import Watcher
-from openclaw_memory.types import Skipped
+from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 
 

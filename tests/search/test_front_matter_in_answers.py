@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SyncConfig
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import SyncConfig
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 REVIEW = """---

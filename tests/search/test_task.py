@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from openclaw_memory import MemoryConfig, SearchConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.testing import RecordingEmbedder
 

@@ -7,7 +7,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.schema import SCHEMA_VERSION
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone(tmp_pa
 def test_an_index_of_a_newer_version_is_refused_with_the_remedy(store, path, build):
     store.begin_build(replace(build.META, schema_version=SCHEMA_VERSION + 1)).publish()
     store.close()
-    with pytest.raises(NewerIndexError, match="update openclaw_memory, or delete the index"):
+    with pytest.raises(StoreError, match="update openclaw_memory, or delete the index"):
         SqliteStore.open(path)
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SyncConfig
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import UndecodableError
 
 FRENCH = "La clé de la cave est chez le voisin, près de la boîte aux lettres.\n"

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
 from openclaw_memory.testing import check_embedder
 

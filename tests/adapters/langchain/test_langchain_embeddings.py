@@ -14,7 +14,7 @@ from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 from pydantic import BaseModel, SecretStr
 
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import load_embedder
 from openclaw_memory.errors import ConfigError
 
 

@@ -18,8 +18,8 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import from_callable, load_embedder
+from openclaw_memory import Memory, load_embedder
+from openclaw_memory.embeddings import from_callable
 from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
 
 TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]

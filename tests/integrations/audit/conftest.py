@@ -3,9 +3,9 @@
 import pytest
 from openclaw_memory_audit import AccessLog, AuditConfig
 
-from openclaw_memory import Workspace
 from openclaw_memory.config.data_folder import locate_workspace_data
 from openclaw_memory.events import Event
+from openclaw_memory.workspace import Workspace
 
 PLACE = ("memory/2026-11-21.md", "3-9")
 

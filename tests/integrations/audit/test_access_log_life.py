@@ -11,7 +11,7 @@ from processes import points, python, traced, why_not_traced
 
 WRITER = """
 import os, sys
-from openclaw_memory import Workspace
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.events import Event
 from openclaw_memory_audit import AccessLog, AuditConfig
 import openclaw_memory_audit.reading

@@ -12,14 +12,14 @@ from batch_place import HOST, MIN_TEXTS, NOON, FakeService, Place, reasons
 from openclaw_memory_batch import BatchEmbedder
 from openclaw_memory_batch.jobs import Job, JobsState, get_path, load, save
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.service import FailureKind, ServiceError
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 

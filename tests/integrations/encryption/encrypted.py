@@ -8,9 +8,10 @@ from typing import Any
 from openclaw_memory_encryption import AgeCodec, age
 from openclaw_memory_encryption.keys import State, list_keys
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.control import reseal
 from openclaw_memory.security import Key
+from openclaw_memory.store import SqliteStore
 
 KEY, OTHER = Key(bytes(range(32))), Key(bytes(32))
 

@@ -13,10 +13,11 @@ from index_files import index_file
 from openclaw_memory_encryption import decrypt_index, encrypt_index, keys, rotate_index_key
 from openclaw_memory_encryption.keys import State, list_keys
 
-from openclaw_memory import Memory, SqliteStore
+from openclaw_memory import Memory
 from openclaw_memory.config import locate_user_data
 from openclaw_memory.errors import ConfigError, CorruptIndexError, IndexLockedError, StoreError, UserKeyError
 from openclaw_memory.security.keys import VARIABLE, Key
+from openclaw_memory.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("own_keys")
 
