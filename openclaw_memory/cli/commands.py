@@ -9,7 +9,7 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.options import Place, json_option, list_waiting, show_progress, with_place
+from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
 from openclaw_memory.cli.output import render, show, show_findings, show_json, show_note, show_results, show_status
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
@@ -92,8 +92,7 @@ def commands() -> None:
 
 
 @commands.command()
-@json_option
-def demo(as_json: bool) -> int:
+def demo() -> int:
     """Index a small workspace that comes along; ask three things.
 
     Example: openclaw-memory demo
@@ -109,10 +108,6 @@ def demo(as_json: bool) -> int:
     ):
         report = memory.sync()
         answers = [(reason, question, memory.search(question, max_results=2)) for reason, question in QUESTIONS]
-    if as_json:
-        questions = [{"shows": shows, "query": query, "results": list(results)} for shows, query, results in answers]
-        show_json({"sync": report, "questions": questions})
-        return 0
     first = answers[0][2]
     show(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
     counts = f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -52,16 +52,21 @@ def headings_outside_code(text: str) -> set[int]:
 
 
 @given(NOTES, PATHS, RULES)
-def test_every_line_that_is_not_blank_is_in_a_chunk(text, path, rules):
-    covered = {line for c in chunk(text, path, rules) for line in range(c.start_line, c.end_line + 1)}
+def test_chunks_hold_every_line_in_order_and_within_the_limit(text, path, rules):
+    chunks = chunk(text, path, rules)
+    lines = text.split("\n")
 
-    assert {number for number, line in enumerate(text.split("\n"), start=1) if line.strip()} <= covered
-
-
-@given(NOTES, PATHS, RULES)
-def test_no_chunk_is_blank_or_beyond_the_size_limit(text, path, rules):
-    for c in chunk(text, path, rules):
+    covered = {line for c in chunks for line in range(c.start_line, c.end_line + 1)}
+    assert (
+        {number for number, line in enumerate(lines, start=1) if line.strip()} <= covered <= {*range(1, len(lines) + 1)}
+    )
+    for before, after in pairwise(chunks):
+        assert after.start_line >= before.start_line
+        assert after.end_line >= before.end_line
+    for c in chunks:
         assert c.text.strip()
+        assert text.count("\n", 0, c.start_char) == c.start_line - 1
+        assert (len(c.context) <= 200, len(c.context.splitlines()) <= 1) == (True, True)
         if rules.style == "headings":
             assert len(c.text) <= rules.max_chars
         elif rules.style == "tokens":
@@ -70,28 +75,12 @@ def test_no_chunk_is_blank_or_beyond_the_size_limit(text, path, rules):
             assert measure_utf16(c.text) <= 3 * max(32, rules.tokens * 4)
 
 
-@given(NOTES, PATHS, RULES)
-def test_chunks_advance_through_the_file(text, path, rules):
-    chunks = chunk(text, path, rules)
-    line_count = text.count("\n") + 1
-
-    assert all(1 <= c.start_line <= c.end_line <= line_count for c in chunks)
-    for before, after in pairwise(chunks):
-        assert after.start_line >= before.start_line
-        assert after.end_line >= before.end_line
-
-
-@given(NOTES, PATHS, RULES)
-def test_start_char_lies_in_the_start_line(text, path, rules):
-    assert all(text.count("\n", 0, c.start_char) == c.start_line - 1 for c in chunk(text, path, rules))
-
-
 @given(NOTES, RULES)
-def test_heading_aware_chunks_cross_no_heading(text, rules):
-    assume(not text.startswith("---"))
-    headings = headings_outside_code(text)
+def test_heading_aware_chunks_are_slices_of_the_file_that_cross_no_heading(text, rules):
+    headings = set() if text.startswith("---") else headings_outside_code(text)
 
     for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
+        assert text[c.start_char :].startswith(c.text)
         assert not headings & set(range(c.start_line + 1, c.end_line + 1))
 
 
@@ -99,19 +88,6 @@ def test_a_heading_may_be_underlined_and_what_follows_text_is_none():
     text = "Boiler\n======\nserviced\n\nRouter\n---\nattic\n---\nlast\n"
     found = chunk(text, "memory/x.md", ChunkingConfig())
     assert [(c.start_line, c.end_line, c.section) for c in found] == [(1, 3, 1), (5, 9, 5)]
-
-
-@given(NOTES, RULES)
-def test_heading_aware_chunks_are_verbatim_slices_of_the_file(text, rules):
-    for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
-        assert text[c.start_char :].startswith(c.text)
-
-
-@given(NOTES, RULES)
-def test_a_context_is_one_short_line(text, rules):
-    for c in chunk(text, "memory/projects/x.md", rules):
-        assert len(c.context) <= 200
-        assert len(c.context.splitlines()) <= 1
 
 
 @pytest.mark.parametrize("style", sorted(STYLES))
