@@ -33,7 +33,7 @@ SILENT = {
         refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
     SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
     Records: "list_problems select_current",
-    Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
+    Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
     DocumentFiles: "sync write write_many",
 }
 DAY = "memory/2026-11-21.md"

@@ -88,17 +88,7 @@ class VectorOrigins:
         if self.known is None:
             return self.documents.get_vector_identity()
         # The source that makes lost vectors again comes before the search that would miss them.
-        source = make_source(self.known)
-        there = self.documents.get_vector_identity(source)
-        if there != UNNAMED:
-            return there
-        try:
-            is_it = self.documents.assign_source(source, make_source(self.known, MetadataMode.NONE))
-        except EmbedderError:
-            if self.theirs is not None:
-                raise
-            return there
-        return self.documents.get_vector_identity() if is_it else there
+        return self.documents.get_vector_identity(make_source(self.known))
 
     def detect_source(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
@@ -117,7 +107,6 @@ class VectorOrigins:
                 vectors = zip(texts.values(), embedder.embed_documents(list(texts)), strict=True)
                 modes = (mode for mode, row in vectors if is_same(row, sample.embedding))
                 if (mode := next(modes, None)) is not None:
-                    _ = self.model_there  # vectors whose model was not named may be of it too
                     return make_source(embedder, mode)
                 if self.theirs is None:
                     return UNKNOWN_SOURCE
@@ -147,15 +136,15 @@ class VectorOrigins:
         there = self.model_there if query_model is not None else None
         if there in {None, query_model}:
             return
-        name_it = "OpenClawVectorStore(memory, embed_model=...), or delete those nodes and add them again"
         if there == UNNAMED:
             raise EmbedderError(
-                f"the nodes that are there came with vectors of a model that was not named, and {query_model!r} does "
-                f"not make the same of their texts: name the one that made them, {name_it}"
+                f"the nodes that are there came with vectors of a model that was not named: have {query_model!r} make "
+                "them again with `reembed()` of this store, or delete those nodes and add them again"
             )
         raise EmbedderError(
             f"this search is by vectors of {query_model!r}, the nodes that are there came with some of {there!r}, and "
-            f"the two cannot be compared: search with that model, {name_it}"
+            f"the two cannot be compared: search with that model, "
+            "OpenClawVectorStore(memory, embed_model=...), or delete those nodes and add them again"
         )
 
     def is_made_by_own(self, vector: Sequence[float], question: str) -> bool:

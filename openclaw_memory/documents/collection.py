@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cache, partial
-from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
@@ -34,7 +33,7 @@ from openclaw_memory.documents.conversion import (
 from openclaw_memory.documents.files import DocumentFiles, Hidden, apply_change
 from openclaw_memory.documents.filters import ChunkScope, DocumentFilter
 from openclaw_memory.documents.locations import DocumentLocations
-from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_vector, make_vectors
+from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_identity, find_vector, make_vectors
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -204,12 +203,9 @@ class Documents:
         import numpy as np
 
         dims = rows.shape[1]
-        comparable = [*((model, dims) for model in self._vectors.list_models(source.identity)), *also]
+        comparable = [(source.identity, dims), *also]
         # A model that makes vectors again makes that of the file as it is; others are kept by a key.
-        extra = [
-            describe_vector(row, source.identity, None if source.make else document.text)
-            for row, document in zip(rows, added, strict=True)
-        ]
+        extra = [describe_vector(row, source.identity, is_kept=source.make is None) for row in rows]
         written = self._write(added, extra, comparable)
         latest = {document.id: row for document, row in zip(added, rows, strict=True)}
         units = {written.embeddings[path].key: to_unit(latest[doc_id]) for doc_id, path in written.paths.items()}
@@ -475,8 +471,8 @@ class Documents:
         import numpy as np
 
         def get(store: Store) -> list[Vector | None]:
-            names = [] if identity is None else self._vectors.list_identities(store.count_identities(), identity)
-            ids = [[row.id for name in names for row in store.get_file_chunks(item.path, name)][:1] for item in items]
+            name = find_identity(store.count_identities(), identity)
+            ids = [[] if name is None else [row.id for row in store.get_file_chunks(item.path, name)] for item in items]
             rows = dict(store.get_vectors([*chain(*ids)]))
             if identity is None or _is_of(store, identity):
                 lacking = [at for at, own in enumerate(ids) if not rows.keys() & set(own)]
@@ -498,24 +494,6 @@ class Documents:
         """
         self._vectors.take(vector_source)
         return self._vectors.restore()
-
-    def assign_source(self, *sources: VectorSource) -> bool:
-        """Count vectors of a model without a name as those of a model, if that makes the same of one stored text.
-
-        They are then found, and made again if they are lost, by that model, as long as the memory is open; nothing is
-        written. If all of them are lost, there is nothing to compare: the model counts as theirs.
-
-        Args:
-            sources: The model, once for each way in which it may have made them, such as with the metadata or without.
-
-        Returns:
-            Whether there are such vectors, and they are of this model.
-
-        Raises:
-            EmbedderError: The model failed.
-        """
-        self._service.check_open()
-        return self._vectors.assign_source(sources)
 
     @observed("reembed", writes=True)
     def rebuild_vectors(self, source: VectorSource) -> int:
@@ -601,22 +579,18 @@ class Documents:
         count: int,
     ) -> Results:
         """Return the k documents nearest by vectors of a model, from one state of the index."""
-        names = self._vectors.list_identities(counts, identity)
-        for name in names:
+        name = find_identity(counts, identity)
+        results: Results = []
+        if name is not None:
             check_question(unit, int(name.rpartition("#")[2]))
-        searches = [narrow(partial(store.search_vector, unit, identity=name)) for name in names]
-        hits = merge(*(iterate_hits(store, search, count) for search in searches), key=lambda hit: -hit[1])
-        models = self._vectors.list_models(identity)
-
-        def resolve(path: str) -> Document | None:
-            document = self.read(path)
-            return document if document is not None and document.model in models else None
-
-        results = take_distinct(((resolve(stored.path), score) for stored, score in hits), k, accepts)
+            hits = iterate_hits(store, narrow(partial(store.search_vector, unit, identity=name)), count)
+            own = ((self.read(stored.path), score) for stored, score in hits)
+            of_model = ((document, score) for document, score in own if document and document.model == identity)
+            results = take_distinct(of_model, k, accepts)
         if not _is_of(store, identity):
             return results
         least = results[-1][1] if len(results) == k else -1.0
-        has_own = cache(lambda path: any(find_vector(store, path, name) is not None for name in names))
+        has_own = cache(lambda path: name is not None and find_vector(store, path, name) is not None)
         by_chunks = self._rank_by_chunks(store, unit, k, accepts, narrow, least, has_own)
         return sorted([*results, *by_chunks], key=lambda pair: -pair[1])[:k]
 

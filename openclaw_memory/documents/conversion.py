@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, hash_embedding
+from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import CachedDocument, split_key
 from openclaw_memory.workspace.documents import derive_key
@@ -166,13 +167,13 @@ def to_rows(vectors: Any, count: int) -> Matrix:
     return rows
 
 
-def describe_vector(row: Vector, model: str, text: str | None = None) -> dict[str, Any]:
-    """Return the front matter for a document's vector; with a key if it came with a `text`.
+def describe_vector(row: Vector, model: str, *, is_kept: bool) -> dict[str, Any]:
+    """Return the front matter for a document's vector; with its key if it is kept whatever becomes of the text.
 
     Without a key the vector is that of the file as it is, and is made again after each change.
     """
-    fields = {MODEL: model, "dims": len(row)}
-    return {EMBEDDING: fields if text is None else {**fields, KEY: hash_embedding(row.astype("<f4").tobytes(), text)}}
+    fields: dict[str, Any] = {MODEL: model, "dims": len(row)}
+    return {EMBEDDING: fields | ({KEY: sha256(row.astype("<f4").tobytes()).hexdigest()} if is_kept else {})}
 
 
 def check_question(unit: Vector, dims: int) -> None:

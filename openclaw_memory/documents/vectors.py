@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
-from openclaw_memory.documents.conversion import is_same, read_document, to_rows, to_unit
+from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
-from openclaw_memory.text.front_matter import UNNAMED, is_vector_of
+from openclaw_memory.text.front_matter import UNNAMED
 from openclaw_memory.types import Document, Store, VectorSource
-from openclaw_memory.workspace.document_cache import CachedDocument, DocumentCache
+from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import walk_notes
 
@@ -45,18 +45,6 @@ class DocumentVectors:
         self._attempt: object = None  # the latest one in vain
         self._reported: list[str] = []
         self._lock = _forks.lock()
-        self._assigned: str | None = None  # the model of the vectors without one
-        # By models that were compared with these: the path and key of a document, and whether they are alike.
-        self._comparisons: dict[str, tuple[str, str, bool]] = {}
-
-    def list_models(self, identity: str) -> list[str]:
-        """Return a model, and the unnamed one if its vectors are of this model."""
-        return [identity, *([UNNAMED] if self._assigned == identity else [])]
-
-    def list_identities(self, counts: Counts, model: str) -> list[str]:
-        """Return the identities of the rows that are vectors of a model; all have the same dimensions."""
-        names = [name for alias in self.list_models(model) if (name := find_identity(counts, alias)) is not None]
-        return [name for name in names if name.rpartition("#")[2] == names[0].rpartition("#")[2]]
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""
@@ -66,33 +54,9 @@ class DocumentVectors:
         """Keep this source as the latest one, if there is one."""
         self._source = source or self._source
 
-    def assign_source(self, sources: Sequence[VectorSource]) -> bool:
-        """Do as `Documents.assign_source`. The answer holds until the compared document changes."""
-        counts = self._count()
-        identity = find_identity(counts, UNNAMED)
-        if identity is None or not sources:
-            return False
-        model = sources[0].identity
-        if model in self._comparisons:
-            path, key, is_alike = self._comparisons[model]
-            cached = self._cache.try_load(path)
-            if cached is not None and cached.embedding is not None and cached.embedding.key == key:
-                return is_alike
-        self._assigned = None if self._assigned == model else self._assigned
-        sample = next(self._iterate_samples(identity, has_any=counts[identity][1] > 0), None)
-        if sample is None:
-            return False
-        path, key, document, stored = sample
-        dims = int(identity.rpartition("#")[2])
-        alike = next((source for source in sources if _is_made_by(source, document, stored, dims)), None)
-        self._comparisons[model] = path, key, alike is not None
-        if alike is not None:
-            self._assigned, self._source, self._attempt = model, alike, None
-        return alike is not None
-
     def check_not_lost(self, model: str) -> None:
         """Raise EmbedderError if all vectors of the unnamed model are lost, and this is it."""
-        counts = self._count() if UNNAMED in self.list_models(model) else {}
+        counts = self._count() if model == UNNAMED else {}
         if any(rows for rows, _ in counts.values()) and not any(vectors for _, vectors in counts.values()):
             raise EmbedderError("; ".join(_to_lines(self._count_missing(counts))))
 
@@ -134,25 +98,6 @@ class DocumentVectors:
                 keys.setdefault(cached.embedding.identity, set()).add(cached.embedding.key)
         return all(own == store.find_keys(own, identity) for identity, own in keys.items())
 
-    def _iterate_files(self) -> Iterator[tuple[str, CachedDocument]]:
-        """Yield the path and the content of each document that came with a vector."""
-        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
-            cached = self._cache.try_load(path)
-            if cached is not None and cached.embedding is not None:
-                yield path, cached
-
-    def _iterate_samples(self, identity: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
-        """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
-        for path, cached in self._iterate_files():
-            document, embedding = read_document(path, cached), cached.embedding
-            if document is None or embedding is None or embedding.identity != identity:
-                continue
-            if not document.text.strip() or not is_vector_of(embedding, document.text):
-                continue
-            stored = self._read(partial(find_vector, path=path, identity=identity)) if has_any else None
-            if not has_any or (stored is not None and stored.any()):
-                yield path, embedding.key, document, stored
-
     def _warn(self, counts: Counts) -> None:
         """Log the reasons why vectors are missing, each once."""
         lines = _to_lines(self._count_missing(counts))
@@ -168,8 +113,7 @@ class DocumentVectors:
         """Return the model of the latest source if it has vectors, else the commonest one."""
         models: Counter[str] = Counter()
         for identity, (rows, _) in sorted(counts.items()):
-            model = identity.rpartition("#")[0]
-            models[self._assigned or model if model == UNNAMED else model] += rows
+            models[identity.rpartition("#")[0]] += rows
         if self._source is not None and self._source.identity in models:
             return self._source.identity
         return models.most_common(1)[0][0] if models else None
@@ -178,13 +122,13 @@ class DocumentVectors:
         if len(counts) < 2 and all(rows == vectors for rows, vectors in counts.values()):
             return {}
         model, missing = self._find_model(counts) or "", Counter[str]()
-        models, own = self.list_models(model), self.list_identities(counts, model)
+        own = find_identity(counts, model) or ""
         for identity, (rows, vectors) in counts.items():
             name, _, dims = identity.rpartition("#")
-            if name not in models:
+            if name != model:
                 missing[f"they are of {name!r}, those of the others are of {model!r}: add these again"] += rows
-            elif own and identity not in own:
-                missing[f"they have {dims} dimensions, those of the others have {own[0].rpartition('#')[2]}"] += rows
+            elif identity != own:
+                missing[f"they have {dims} dimensions, those of the others have {own.rpartition('#')[2]}"] += rows
             elif vectors < rows:
                 can_make = self._source is not None and self._source.make is not None and self._source.identity == model
                 if can_make and not self._error and self._plan_attempt(counts) is None:
@@ -192,9 +136,8 @@ class DocumentVectors:
                 reason = f"only {model!r} can make them again: hand that model in, or add the documents again"
                 if model == UNNAMED:
                     reason = (
-                        "their model was not named, and they were in the index alone: name it, as in "
-                        "OpenClawVectorStore(memory, embed_model=...), and it makes them again, or add the documents "
-                        "again"
+                        "their model was not named: have another one make them again, as "
+                        "OpenClawVectorStore(memory, embed_model=...).reembed() does, or add the documents again"
                     )
                 missing[(can_make and self._error) or reason] += rows - vectors
         return dict(missing)
@@ -204,11 +147,10 @@ class DocumentVectors:
         source = self._source
         if source is None or source.make is None:
             return None
-        models = self.list_models(source.identity)
         lacking = {
             identity: (rows, vectors)
             for identity, (rows, vectors) in counts.items()
-            if vectors < rows and identity.rpartition("#")[0] in models
+            if vectors < rows and identity.rpartition("#")[0] == source.identity
         }
         attempt = (source.identity, lacking, time.monotonic() // PATIENCE_SECONDS)
         return attempt if lacking and attempt != self._attempt else None
@@ -220,7 +162,7 @@ class DocumentVectors:
             return False
         self._error, total = "", 0
         try:
-            for identity, documents in self._find_lost(self.list_models(source.identity)).items():
+            for identity, documents in self._find_lost(source.identity).items():
                 for first in range(0, len(documents), AT_ONCE):
                     keys = [*documents][first : first + AT_ONCE]
                     rows = make_vectors(source, [documents[key] for key in keys])
@@ -233,12 +175,13 @@ class DocumentVectors:
         self._attempt = attempt
         return total > 0
 
-    def _find_lost(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
-        """Return the documents with lost vectors of models, by identity and key."""
+    def _find_lost(self, model: str) -> dict[str, dict[str, Document]]:
+        """Return the documents with lost vectors of a model, by identity and key."""
         documents: dict[str, dict[str, Document]] = {}
-        for path, cached in self._iterate_files():
-            document, embedding = read_document(path, cached), cached.embedding
-            if document is not None and embedding is not None and embedding.model in models:
+        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
+            cached = self._cache.try_load(path)
+            document, embedding = read_document(path, cached), cached and cached.embedding
+            if document is not None and embedding is not None and embedding.model == model:
                 documents.setdefault(embedding.identity, {})[embedding.key] = document
 
         def drop_stored(store: Store) -> dict[str, dict[str, Document]]:
@@ -285,16 +228,6 @@ def make_vectors(source: VectorSource, documents: Sequence[Document]) -> Matrix:
         raise EmbedderError(
             f"{source.identity!r} could not make them again: {type(error).__name__}: {error}"
         ) from error
-
-
-def _is_made_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:
-    """Return whether a source makes this vector of a document, or without one, a vector of so many dimensions.
-
-    Raises:
-        EmbedderError: As `make_vectors`.
-    """
-    vector = make_vectors(source, [document])[0]
-    return vector.shape == (dims,) if stored is None else is_same(vector, stored)
 
 
 def _to_lines(missing: Mapping[str, int]) -> list[str]:

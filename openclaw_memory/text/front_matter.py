@@ -40,7 +40,7 @@ _FLOW_LIST = re.compile(r"([A-Za-z_]+)[ \t]*:[ \t]*\[([^\[\]{}]*)\][ \t]*(?:#.*)
 _MERGE = re.compile(r"<{7}(?: |$)|={7}$|>{7}(?: |$)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
-_HEX, _VECTOR_DIGITS = re.compile("[0-9a-f]{64}"), 40
+_HEX = re.compile("[0-9a-f]{64}")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
 # Ends of lines to YAML, or marks that editors take out, which JSON would keep.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
@@ -78,32 +78,8 @@ def get_embedding(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     if not isinstance(embedding, dict) or not embedding.get(MODEL):
         return None
     dims, key = embedding.get("dims"), str(embedding.get(KEY, ""))
-    key = key if _HEX.fullmatch(key) else _digest(file)
+    key = key if _HEX.fullmatch(key) else sha256(file.encode("utf-8", "surrogatepass")).hexdigest()
     return Embedding(str(embedding[MODEL]), dims if isinstance(dims, int) else 0, key)
-
-
-def hash_embedding(row: bytes, text: str) -> str:
-    """Hash the vector and the text of an embedding to a key that ties one to the other, as hexadecimal digits.
-
-    Args:
-        row: The numbers of the vector.
-        text: The text.
-    """
-    return sha256(row).hexdigest()[:_VECTOR_DIGITS] + _digest(text)[_VECTOR_DIGITS:]
-
-
-def is_vector_of(embedding: Embedding, text: str) -> bool:
-    """Return whether a vector came with this very text.
-
-    Args:
-        embedding: The vector.
-        text: The text.
-    """
-    return embedding.key[_VECTOR_DIGITS:] == _digest(text)[_VECTOR_DIGITS:]
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def measure_front_matter(text: str) -> int:

@@ -106,17 +106,11 @@ def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
 
 
 @pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
-@pytest.mark.parametrize("was_named", [True, False], ids=["named", "named later"])
 @pytest.mark.sampled(3)
-def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(folder, was_named, fate):
+def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(folder, fate):
     source = LETTERS
-
-    def adopted(documents):
-        assert was_named or documents.assign_source(LETTERS)
-
     with Memory.open(folder, embedder=None) as memory:
-        add(memory.documents, LETTERS if was_named else GIVEN)
-        adopted(memory.documents)
+        add(memory.documents, source)
         before = found(memory.documents, letters(TEXTS[2]))
         if fate == "index deleted while open":
             shutil.rmtree(index_folder(folder))
@@ -126,7 +120,6 @@ def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(fo
     elif fate == "index damaged":
         index_file(folder).write_bytes(b"garbage" * 1000)
     with Memory.open(folder, embedder=None) as memory:
-        adopted(memory.documents)
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
         assert memory.documents.get_vector_identity() == source.identity
         assert memory.sync(force=True).ok
@@ -175,50 +168,9 @@ def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
         assert any("not named" in notice for notice in memory.status().notices)
         assert "embed_model=" in memory.documents.list_problems()[0]
         assert memory.documents.count_missing_vectors() == 4
-        assert memory.documents.assign_source(LETTERS)
+        assert memory.documents.rebuild_vectors(LETTERS) == 4
         assert found(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == ("n0", pytest.approx(1))
         assert memory.documents.list_problems() == []
-
-
-def test_a_model_that_is_named_later_is_compared_once_and_goes_on(folder, documents):
-    add(documents)
-    asked = []
-
-    def make(wanted):
-        asked.append(len(wanted))
-        return vectors_of(wanted)
-
-    named = VectorSource("letters", "letters", make)
-    before, files = found(documents, letters("mill")), {one: one.read_bytes() for one in (folder / NOTES).iterdir()}
-    assert documents.assign_source(named)
-    assert documents.assign_source(named)
-    assert asked == [1]
-    assert found(documents, letters("mill"), source=named) == before
-    assert {one: one.read_bytes() for one in (folder / NOTES).iterdir()} == files
-    add(documents, named, [Document("new", "aaaa eeee")])
-    assert found(documents, letters("aaaa eeee"), source=named)[0] == ("new", pytest.approx(1))
-    assert len(ids(documents, letters("mill"), source=named)) == 5
-    assert all(row is not None for row in documents.get_vectors(list(documents.iterate()), "letters"))
-    assert documents.list_problems(look=True) == []
-
-
-def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(documents):
-    add(documents)
-    asked = []
-
-    def make(wanted):
-        asked.append(len(wanted))
-        return -vectors_of(wanted)
-
-    other = VectorSource("other", "other", make)
-    assert [documents.assign_source(other) for _ in range(3)] == [False] * 3
-    assert asked == [1]
-    assert documents.assign_source(other, LETTERS) is False, "it was compared"
-    assert documents.assign_source(LETTERS)
-    documents.delete([one.id for one in some()])
-    documents.add(some(), -vectors_of(some()), GIVEN)
-    assert documents.assign_source(LETTERS) is False, "those that were compared are gone"
-    assert documents.get_vector_identity() == "given"
 
 
 def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(folder, monkeypatch):

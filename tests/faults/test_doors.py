@@ -21,7 +21,7 @@ WITHOUT_TEXT = {
     Notes: "sync_soon delete find_missing",
     Sessions: "",
     Control: "",
-    Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
+    Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete sync",
     # `list_all` and `select_current` are for upkeep; what `sign` and `list_unsigned` show has a test of its own.
     Records: "decay expire forget list_all list_unsigned select_current sign",
