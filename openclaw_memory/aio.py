@@ -11,9 +11,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from openclaw_memory.control.control import Control
 from openclaw_memory.errors import StoreError
 from openclaw_memory.memory import Memory
-from openclaw_memory.sessions_and_control import Control, Sessions
+from openclaw_memory.sessions import Sessions
 from openclaw_memory.workspace.notes import Notes
 
 if TYPE_CHECKING:

@@ -89,8 +89,9 @@ class Memory:
         # Here: a program that opens no memory loads no more than this class.
         from openclaw_memory.backends.workspace_setup import guard_workspace
         from openclaw_memory.config.config import check_config
+        from openclaw_memory.control.control import Control
         from openclaw_memory.flush.cycle import FlushRegistry
-        from openclaw_memory.sessions_and_control import Control, Sessions
+        from openclaw_memory.sessions import Sessions
         from openclaw_memory.workspace.notes import NoIndex, Notes
 
         self.config = check_config(config)

@@ -11,13 +11,14 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.aio import run_in_thread
+from openclaw_memory.control.control import Control
 from openclaw_memory.documents import Documents
 from openclaw_memory.documents.files import DocumentFiles
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import Event, acting_as, get_actor
 from openclaw_memory.plugins import SHIPPED
 from openclaw_memory.records import Records
-from openclaw_memory.sessions_and_control import Control, Sessions
+from openclaw_memory.sessions import Sessions
 from openclaw_memory.types import Document
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.notes import Notes

@@ -18,6 +18,7 @@ from openclaw_memory.types import MemoryFile
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.encodings import decode, is_utf16
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, parse_daily_note_date
 from openclaw_memory.workspace.tombstones import Line, read_lines
@@ -79,6 +80,18 @@ def with_transcripts(workspace: Workspace) -> Workspace:
         workspace: The files.
     """
     return replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
+
+
+def get_zone(workspace: Workspace) -> datetime.tzinfo | None:
+    """Return the zone of the journal's days; None for the machine's, which may change with the season.
+
+    Args:
+        workspace: The files, and the settings of the journal.
+
+    Raises:
+        ConfigError: The time zone is unknown.
+    """
+    return get_local_now(workspace.sessions.timezone).tzinfo if workspace.sessions.timezone else None
 
 
 def locate_any(workspace: Workspace, path: str) -> Place:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from openclaw_memory.control.contents import locate_any, read_contents, with_transcripts
-from openclaw_memory.control.inspection import get_zone
+from openclaw_memory.control.contents import get_zone, locate_any, read_contents, with_transcripts
 from openclaw_memory.control.planning import ForgetRequest, fold_words, plan_forgetting
 from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
@@ -41,28 +41,29 @@ WAIT_SECONDS = 10.0  # for a sync of another process, which ends soon or is repo
 
 def read_request(
     workspace: Workspace,
-    *,
-    last_days: int | None = None,
-    since: datetime.date | str | None = None,
-    query: str | None = None,
-    key: str | None = None,
-    session: str | None = None,
-    paths: Sequence[str] | None = None,
-    now: datetime.date | str | None = None,
+    criteria: Mapping[str, Any],
+    paths: Sequence[str] | None,
+    now: datetime.date | str | None,
 ) -> ForgetRequest:
     """Read the arguments of `Memory.control.forget`.
+
+    Args:
+        workspace: The files.
+        criteria: Its arguments `last_days`, `since`, `query`, `key` and `session`.
+        paths: Its argument of that name.
+        now: Its argument of that name.
 
     Raises:
         InvalidInputError: An argument has a wrong type or value, or not one thing is named.
         PathNotAllowedError: One of `paths` is not that of a memory file.
     """
-    arguments = {"last_days": last_days, "since": since, "query": query, "key": key, "session": session}
-    names = [name for name, value in arguments.items() if value is not None]
+    names = [name for name, value in criteria.items() if value is not None]
     if len(names) > 1 or not (names or paths):
         message = ", ".join(names) or "nothing"
         raise InvalidInputError(
-            f"{message} says what to forget: name one of {', '.join(arguments)}, or files and lines as paths"
+            f"{message} says what to forget: name one of {', '.join(criteria)}, or files and lines as paths"
         )
+    last_days, since, query, key, session = criteria.values()
     for name, text in (("query", query), ("key", key), ("session", session)):
         if text is not None and (not isinstance(text, str) or not fold_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
@@ -90,18 +91,17 @@ def read_request(
     return ForgetRequest(first, query, key, transcript, ids, spans_by_path)
 
 
-def forget(
-    workspace: Workspace,
-    service: IndexService,
-    request: ForgetRequest,
-    *,
-    dry_run: bool,
-    expected: str | ForgetPlan | None,
-) -> ForgetReceipt:
-    """Plan, and unless `dry_run`, do it; see `Memory.control.forget`."""
-    if isinstance(expected, ForgetPlan):
-        return ForgetReceipt(expected) if dry_run else apply_plan(workspace, service, expected)
-    plan = make_plan(workspace, request)
+def check_expected(plan: ForgetPlan, expected: str | None) -> None:
+    """Check that a plan has the hash that a person has seen.
+
+    Args:
+        plan: The plan.
+        expected: The hash, or its first digits; not compared if None.
+
+    Raises:
+        InvalidInputError: The hash is too short.
+        ConflictError: It is that of another plan.
+    """
     if expected is not None and (not isinstance(expected, str) or len(expected) < _SHORT_HASH):
         raise InvalidInputError(
             f"expected must be a plan or at least {_SHORT_HASH} digits of its hash, not {expected!r}"
@@ -116,7 +116,6 @@ def forget(
             proposed="",
             hash=plan.hash,
         )
-    return ForgetReceipt(plan) if dry_run else apply_plan(workspace, service, plan)
 
 
 def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:

@@ -9,10 +9,11 @@ from faults.doors import KEEPING, SHOWING, WRITING
 from test_architecture import CORE, EDGES, shown, tree
 
 from openclaw_memory import Memory
+from openclaw_memory.control.control import Control
 from openclaw_memory.documents import Documents
 from openclaw_memory.documents.files import DocumentFiles
 from openclaw_memory.records import Records
-from openclaw_memory.sessions_and_control import Control, Sessions
+from openclaw_memory.sessions import Sessions
 from openclaw_memory.workspace.notes import Notes
 
 # Methods by which no text goes in or out.

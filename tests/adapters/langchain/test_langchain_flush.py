@@ -19,7 +19,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.sessions_and_control import Sessions
+from openclaw_memory.sessions import Sessions
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(

@@ -1,0 +1,177 @@
+"""List the content of a memory, and forget parts of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from msgspec.structs import replace
+
+from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.events import Location, locate_citation, observed
+from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
+from openclaw_memory.workspace.days import to_day
+from openclaw_memory.workspace.notes import MemoryPart
+
+if TYPE_CHECKING:
+    import datetime
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openclaw_memory.indexing.service import IndexService
+    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.notes import Index
+
+Order: TypeAlias = Literal["path", "date", "size", "changed"]
+
+# Newest and largest first; ties by path.
+_ORDERS: Mapping[str, Callable[[Item], Any]] = {
+    "path": lambda item: item.path,
+    "date": lambda item: -(item.last_date or item.changed.date()).toordinal(),
+    "size": lambda item: -item.size,
+    "changed": lambda item: -item.changed.timestamp(),
+}
+
+
+def _locate_forgotten(receipt: ForgetReceipt, *_: Any, **__: Any) -> list[Location]:
+    planned = (step.citation for step in receipt.plan.steps)
+    return [locate_citation(citation) for citation in (planned if receipt.is_dry_run else receipt.forgotten)]
+
+
+def _summarize(receipt: ForgetReceipt) -> str:
+    return "planned" if receipt.is_dry_run else "partly" if receipt.remaining or not receipt.is_erased else "ok"
+
+
+class Control(MemoryPart):
+    """List the content of a memory, and forget parts."""
+
+    def __init__(
+        self, workspace: Workspace, index: Index, service: IndexService | None, rebuild: Callable[[], object] | None
+    ) -> None:
+        """Take the files and the index; and how a plug-in that may keep text of its own builds its index again."""
+        super().__init__(workspace, index)
+        self._service, self._rebuild = service, rebuild
+
+    @observed("inspect")
+    def inspect(
+        self,
+        *,
+        kind: Kind | None = None,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        type: str | None = None,  # noqa: A002 - the field's name
+        source: str | None = None,
+        sensitivity: str | None = None,
+        sort: Order = "path",
+    ) -> tuple[Item, ...]:
+        """List everything that is remembered, as it is on disk: each file with its kind and size, without its text.
+
+        Args:
+            kind: Only "day" (notes of days), "note", "record", "document", "transcript" or "snapshot".
+            since: Only items of this day or later; an item without a day counts by its last change.
+            until: Only items of this day or earlier.
+            type: Only records of this type.
+            source: Only items from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
+                person's notes are "file", documents "tool", transcripts and snapshots "chat_turn". What a record has
+                from outside, and a document whose `origin` says so, is "external".
+            sensitivity: Only records of this sensitivity.
+            sort: "path", "date" or "changed" (newest first), or "size" (largest first).
+
+        Raises:
+            InvalidInputError: An argument is not one of these.
+            WorkspaceError: The folder cannot be listed.
+        """
+        self._index.check_open()
+        from openclaw_memory.control.contents import get_zone, read_contents
+
+        if kind is not None and kind not in get_args(Kind):
+            raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
+        if sort not in _ORDERS:
+            raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
+        timezone = self._workspace.sessions.timezone
+        first, last = to_day(since, "since", timezone), to_day(until, "until", timezone)
+        zone = get_zone(self._workspace)
+
+        def is_selected(item: Item) -> bool:
+            changed = item.changed.astimezone(zone).date()
+            return (
+                kind in {None, item.kind}
+                and (first is None or first <= (item.last_date or changed))
+                and (last is None or (item.date or changed) <= last)
+                and type in {None, item.type}
+                and source in {None, item.source}
+                and sensitivity in {None, item.sensitivity}
+            )
+
+        items = (content.item for content in read_contents(self._workspace, zone)[0])
+        masked = [_mask_item(self._workspace, item) for item in items if is_selected(item)]
+        return tuple(sorted(sorted(masked, key=_ORDERS["path"]), key=_ORDERS[sort]))
+
+    @observed("forget", _locate_forgotten, writes=True, result=_summarize)
+    def forget(
+        self,
+        *,
+        last_days: int | None = None,
+        since: datetime.date | str | None = None,
+        query: str | None = None,
+        key: str | None = None,
+        session: str | None = None,
+        paths: Sequence[str] | None = None,
+        dry_run: bool = True,
+        expected: str | ForgetPlan | None = None,
+        now: datetime.date | str | None = None,
+    ) -> ForgetReceipt:
+        """Plan a deletion, or with `dry_run=False` delete: in the files, and in every byte of the index.
+
+        One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
+        and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
+        becomes a blank one with the same ids. A session goes with its transcript and snapshots, a snapshot as a whole,
+        with its line in the note of its day. Notes that are of no day, such as MEMORY.md, are listed in `review`,
+        and touched where `paths` names them.
+
+        Args:
+            last_days: Items of the last so many days; today is the first. Days are those of `sessions.timezone`.
+            since: Items of this day or later.
+            query: Lines with these words, in this order, in any case; not the same in other words.
+            key: The records whose keys match this glob, of all types and users.
+            session: The id of a session, or its key in `sessions.json`.
+            paths: Files, and citations of lines, such as `MEMORY.md#L3-L4`.
+            dry_run: Change nothing, and return the plan alone.
+            expected: The plan that a person has seen, or its hash. A plan is done as it is; of a hash, only the
+                same plan is.
+            now: The moment, or the day itself, that decides which day is today.
+
+        Returns:
+            The plan, and unless `dry_run`, the items that went and those that could not.
+
+        Raises:
+            InvalidInputError: An argument has a wrong type or value.
+            NotFoundError: A file or line of `paths` is not there.
+            PathNotAllowedError: One of `paths` is not that of a memory file.
+            ConflictError: Something has changed since the plan was made. Nothing was changed.
+            ConfigError: The memory has a backend of its own.
+        """
+        self._index.check_open()
+        if self._service is None:
+            raise ConfigError("a plug-in indexes this memory: open it without the plug-in to forget something")
+        from openclaw_memory.control.forgetting import apply_plan, check_expected, make_plan, read_request
+
+        criteria = {"last_days": last_days, "since": since, "query": query, "key": key, "session": session}
+        request = read_request(self._workspace, criteria, paths, now)
+        if isinstance(expected, ForgetPlan):
+            plan = expected
+        else:
+            plan = make_plan(self._workspace, request)
+            check_expected(plan, expected)
+        if dry_run:
+            return ForgetReceipt(plan)
+        receipt = apply_plan(self._workspace, self._service, plan)
+        if self._rebuild is not None:
+            self._rebuild()
+        return receipt
+
+
+def _mask_item(workspace: Workspace, item: Item) -> Item:
+    """Return an item with the fields that a person may have written masked by policies."""
+    if not (policies := workspace.policies):
+        return item
+    masked = {name: policies.mask_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
+    return replace(item, **masked)
