@@ -1,4 +1,4 @@
-"""List the content of a memory, and forget parts of it."""
+"""List the content of a memory, and forget parts."""
 
 from __future__ import annotations
 

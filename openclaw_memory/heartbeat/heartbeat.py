@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, RecordError, SyncBusyError
+from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
 from openclaw_memory.heartbeat.duplicates import Line, find_duplicates
 from openclaw_memory.indexing.background import Background
 from openclaw_memory.indexing.service import IndexService
@@ -60,8 +60,6 @@ class _Beat(Struct):
     """A heartbeat under way."""
 
     scan: Scan
-    stored: list[Record]  # as their files had them at the start
-    records: dict[str, Record]  # those that hold, by path, as they are now
     now: datetime.datetime
     today: datetime.date
     end: float  # by the monotonic clock
@@ -117,10 +115,8 @@ class Heartbeat:
             if (work := self._find_work(now)) is None:  # another one has just done it
                 return report(is_quiet=True)
             scan, first = work
-            stored = self._records.list_all()
-            current = {record.path: record for record in self._records.select_current(stored)}
             today = get_local_now(self._config.sessions.timezone, now).date()
-            beat = _Beat(scan, stored, current, now, today, start + budget_seconds, ask)
+            beat = _Beat(scan, now, today, start + budget_seconds, ask)
             tasks: list[TaskReport] = []
             for name in sorted(TASKS, key=lambda name: name not in first):
                 if beat.is_up():
@@ -159,11 +155,7 @@ class Heartbeat:
     def _save(self, report: HeartbeatReport, beat: _Beat) -> None:
         """Save the report, and when something is due though no file changes: an expiry, or the next day."""
         scan = self._workspace.scan()
-        before = {file.path: file for file in beat.scan.files}
-        for file in scan.files:  # others may have written records meanwhile
-            if _is_record(file.path) and before.get(file.path) != file:
-                self._read_again(beat, file.path)
-        expiries = (record.expires_at for record in beat.records.values())
+        expiries = (record.expires_at for record in self._records)
         due_at = min([beat.now + datetime.timedelta(days=1), *(moment for moment in expiries if moment is not None)])
         latest = {
             "at": report.at,
@@ -176,23 +168,14 @@ class Heartbeat:
             if self._service.has_index():
                 self._service.store().set_meta(LAST_HEARTBEAT, json.dumps(latest))
 
-    def _read_again(self, beat: _Beat, path: str) -> None:
-        beat.records.pop(path, None)
-        with suppress(RecordError):  # `records.list_problems` names a damaged file
-            if (record := self._records.read(path)) is not None:
-                beat.records[path] = record
-
     # --- tasks ---------------------------------------------------------------------------------------------------
 
-    def _expire(self, beat: _Beat) -> TaskReport:
-        return TaskReport("", changed=tuple(self._records.expire(beat.stored)))
+    def _expire(self, _: _Beat) -> TaskReport:
+        return TaskReport("", changed=tuple(self._records.expire()))
 
     def _decay(self, beat: _Beat) -> TaskReport:
-        changed = self._records.decay(among=beat.stored)
-        for path in changed:
-            self._read_again(beat, path)
-        records = beat.records.values()
-        faded = [record for record in records if record.confidence < STALE_CONFIDENCE and not record.is_confirmed]
+        changed = self._records.decay()
+        faded = [record for record in self._records if record.confidence < STALE_CONFIDENCE and not record.is_confirmed]
         findings = list[Finding]()
         for record in faded[:MAX_FINDINGS]:
             state = f"its confidence has fallen to {record.confidence:.2f}"
@@ -202,13 +185,12 @@ class Heartbeat:
                 with suppress(ConflictError):  # it was changed while the model thought
                     self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
                     changed.append(record.path)
-                    del beat.records[record.path]
             findings.append(Finding(record.path, f"{record.key}: {state}; confirm or forget it", advice))
         return TaskReport("", findings=tuple(findings), changed=tuple(changed))
 
     def _find_overdue(self, beat: _Beat) -> TaskReport:
         findings = list[Finding]()
-        for record in beat.records.values():
+        for record in self._records:
             text = record.value.get("due", "") if isinstance(record.value, dict) else record.value
             if record.type == "reminder" and (day := find_day(str(text))) and day < beat.today:
                 findings.append(Finding(record.path, f"overdue since {day}: {record.value}"))
@@ -223,7 +205,7 @@ class Heartbeat:
         rules = self._config.records
         old = [
             record
-            for record in beat.records.values()
+            for record in self._records
             if is_high_impact(record.key, record.sensitivity, rules)
             and beat.now - record.last_confirmed_at >= REVALIDATE
         ]

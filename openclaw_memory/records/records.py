@@ -453,11 +453,8 @@ class Records:
         return self.select_current(self.list_all())
 
     @observed("expire", locate_paths, writes=True)
-    def expire(self, among: Iterable[Record] | None = None) -> list[str]:
+    def expire(self) -> list[str]:
         """Delete the files of records that have expired; return their paths, hidden parts as `***`.
-
-        Args:
-            among: Look only at these, which `list_all` has just returned.
 
         Raises:
             WriteError: A file could not be deleted.
@@ -470,18 +467,16 @@ class Records:
         def is_expired_still(path: str, content: FrontMatter, info: os.stat_result) -> bool:
             return may_go(self._files.parse(path, content, info.st_mtime_ns, now))
 
-        records = self.list_all() if among is None else among
-        paths = [record.path for record in records if may_go(record)]
+        paths = [record.path for record in self.list_all() if may_go(record)]
         removed = self._remove(paths, is_expired_still) if paths else []
         return [self._workspace.files.mask_path(path) for path in removed]
 
     @observed("decay", locate_paths, writes=True)
-    def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
+    def decay(self, least: float = 0.05) -> list[str]:
         """Write the confidence of records as it is now, if it has fallen; return their paths.
 
         Args:
             least: By how much it must have fallen since it was last written, 0 to 1.
-            among: Look only at these, which `list_all` has just returned.
 
         Raises:
             WriteError: A file could not be written.
@@ -496,7 +491,7 @@ class Records:
                 return None
             return self._make_file(replace(record, version=record.version + 1), now, content)
 
-        for record in self.list_all() if among is None else among:
+        for record in self.list_all():
             path = record.path
             if is_expired(record, now) or record.type not in DECAYING or record.problem is not None:
                 continue

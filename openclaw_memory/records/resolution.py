@@ -118,17 +118,13 @@ def is_independent(source: RecordSource, second: RecordSource) -> bool:
 
 
 def add_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tuple[RecordVersion, ...]:
-    """Return a history with a value at its end; one that comes back is counted, and not kept twice.
+    """Return a history with a value at its end; one that comes back is not kept twice.
 
     Args:
         history: The values until now.
         newest: The value from now on.
     """
-    earlier = [version for version in history if is_same(version.value, newest.value)]
-    if earlier:
-        first = min(version.first or version.since for version in earlier)
-        newest = replace(newest, times=newest.times + sum(version.times for version in earlier), first=first)
-    return (*(version for version in history if version not in earlier), newest)[-MAX_VERSIONS:]
+    return (*(version for version in history if not is_same(version.value, newest.value)), newest)[-MAX_VERSIONS:]
 
 
 def is_stable(record: Record, now: datetime) -> bool:

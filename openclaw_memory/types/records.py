@@ -49,7 +49,7 @@ class Observation(Struct, frozen=True):
         return fields
 
 
-class RecordVersion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RecordVersion(Struct, frozen=True):
     """One value of a record.
 
     Attributes:
@@ -58,8 +58,6 @@ class RecordVersion(Struct, frozen=True, omit_defaults=True, kw_only=True):
         value: The value.
         confidence: Its confidence at that time, 0 to 1.
         source: Its source.
-        times: How often it became the value.
-        first: When it first did, if that is not `since`.
     """
 
     version: int
@@ -67,8 +65,6 @@ class RecordVersion(Struct, frozen=True, omit_defaults=True, kw_only=True):
     value: Any
     confidence: Confidence
     source: RecordSource
-    times: int = 1
-    first: Moment | None = None
 
 
 class Record(Struct, frozen=True, kw_only=True):
