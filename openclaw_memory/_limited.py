@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from openclaw_memory import _forks
-
 T = TypeVar("T")
 
 
@@ -21,7 +19,7 @@ class Limited:
     def __init__(self, name: str) -> None:
         """Take the name of the threads."""
         self._name = name
-        self._turn = _forks.lock()
+        self._turn = threading.Lock()
         self._thread: threading.Thread | None = None  # the last one, unless it has ended in time
 
     def run(self, work: Callable[[], T], seconds: float) -> T:

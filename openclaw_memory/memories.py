@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import string
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import to_builtins
 
-from openclaw_memory import _forks
+from openclaw_memory._forks import check_process
 from openclaw_memory._log import warn
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.config import check_config
@@ -98,7 +99,7 @@ class _Entry:
         self.memory: Memory | None = None
         self.users = 0
         self.idle_since = 0.0  # by the monotonic clock
-        self.opening = _forks.lock()
+        self.opening = threading.Lock()
 
 
 class Memories:
@@ -164,7 +165,8 @@ class Memories:
         is_database = "://" in url and not url.startswith("sqlite:")
         self._store = _add_tenant(url) if store is None and is_database else store
         self._embedders = make_selector(embedder, self.config.embedding)
-        self._lock = _forks.lock()  # never held while a memory is opened or closed
+        self._pid = os.getpid()
+        self._lock = threading.Lock()  # never held while a memory is opened or closed
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()  # the least recently used first
         self._is_closed = False
         self._background = Background(self._close_idle)
@@ -210,6 +212,7 @@ class Memories:
 
     def _take(self, key: _Key, config: MemoryConfig) -> tuple[_Entry, Memory]:
         """Open a memory, or take the open one; it is in use until `_release`. Others who ask for it wait meanwhile."""
+        check_process(self._pid, repr(self))
         with self._lock:
             if self._is_closed:
                 raise StoreError(f"{self!r} is closed: make another one")
@@ -406,7 +409,7 @@ class MemoryTemplate:
 
 # Parts of one agent that are each given the same template share its memories. A pool without users is freed.
 _shared: WeakValueDictionary[Path, Memories] = WeakValueDictionary()
-_sharing = _forks.lock()
+_sharing = threading.Lock()
 
 
 def read_template(text: str) -> MemoryTemplate:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from openclaw_memory import _forks
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import CorruptIndexError, EmbedderError, IndexReplacedError
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
@@ -43,9 +44,9 @@ class Retriever:
         self._records = records
         self._lines: LineIndex | None = None  # without an embedder
         self._compared: tuple[object, str | None] = (None, None)
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
 
-    @_forks.cached_property
+    @cached_property
     def _citations(self) -> CitationChecker:
         from openclaw_memory.search.citations import CitationChecker
 

@@ -192,7 +192,7 @@ def test_in_a_database_each_agent_is_a_tenant(tmp_path):
     assert "secret" not in str(error.value)
 
 
-# --- event loops and forks
+# --- event loops
 async def test_leases_are_awaited(users):
     async def ask(name):
         async with users.use(name) as memory:
@@ -202,46 +202,6 @@ async def test_leases_are_awaited(users):
     names = [f"user-{number}" for number in range(10)]
     assert await asyncio.gather(*map(ask, names)) == [f"{name} takes the ferry." for name in names]
     assert len(opened(users)) <= 3
-
-
-FORKED = """
-import json, os, sys, threading, warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-from openclaw_memory import Memories
-users = Memories(sys.argv[1], embedder=None, max_open=2)
-held, go = threading.Event(), threading.Event()
-
-def hold():
-    with users.use("busy"):
-        held.set()
-        go.wait()
-
-threading.Thread(target=hold, daemon=True).start()
-held.wait()
-with users.use("mine") as mine:
-    mine.append("Mine was here.")
-    if (child := os.fork()) == 0:
-        for name in ("anna", "bob", "carol", "busy"):
-            with users.use(name) as memory:
-                memory.append(f"{name} takes the ferry.")
-                assert memory.search("ferry"), name
-        assert mine.search("Mine")
-        names = ["/".join(key.folders) for key in users._entries]
-        print(json.dumps(names), flush=True)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert mine.search("Mine")
-go.set()
-with users.use("anna") as memory:
-    print(status, len(memory.search("ferry")), flush=True)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
-def test_a_child_uses_the_pool_and_waits_for_no_thread_of_its_parent(tmp_path):
-    names, after = python(FORKED, tmp_path).communicate(timeout=60)[0].splitlines()
-    assert {"mine", "busy"} <= set(json.loads(names))
-    assert after == "0 1"
 
 
 IDS = st.text(min_size=1) | st.text("aA.%/\\~-", min_size=1, max_size=4) | st.text("a", min_size=100, max_size=300)

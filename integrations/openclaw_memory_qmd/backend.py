@@ -219,7 +219,7 @@ class QmdBackend:
     def _begin(self) -> None:
         """Index the notes before the first search if there is no index; later updates run in the background."""
         if os.getpid() != self._process:
-            raise NotOfferedError("QMD answers in the process that opened the memory: open it in the child")
+            raise NotOfferedError("it answers in the process that opened the memory")
         if self._thread is None:
             if not (self.folder / INDEX_NAME).exists():
                 if not self._config.sync.before_search:

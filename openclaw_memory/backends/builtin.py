@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, make_selector
 from openclaw_memory.indexing.service import IndexService
@@ -54,7 +53,7 @@ class BuiltinBackend:
         """
         return _select_embedder(self.service, self._embedders)
 
-    @_forks.cached_property
+    @cached_property
     def documents(self) -> Documents:
         """The documents that frameworks add to this memory."""
         from openclaw_memory.documents import Documents
@@ -63,7 +62,7 @@ class BuiltinBackend:
         embedder, hidden = partial(_select_embedder, self.service, self._embedders), self._record_files.find_hidden
         return Documents(self._workspace, self.service, self._retriever.search, embedder, hidden)
 
-    @_forks.cached_property
+    @cached_property
     def records(self) -> Records:
         """The facts of this memory."""
         from openclaw_memory.records import Records
@@ -71,7 +70,7 @@ class BuiltinBackend:
         search, files, on_write = self._retriever.search, self._record_files, self.service.record_write
         return Records(self._workspace, self._config.records, search=search, files=files, on_write=on_write)
 
-    @_forks.cached_property
+    @cached_property
     def heartbeat(self) -> Heartbeat:
         """The upkeep of this memory."""
         from openclaw_memory.heartbeat.heartbeat import Heartbeat

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
@@ -44,7 +44,7 @@ class DocumentVectors:
         self._error = ""  # of the source, when it was to make lost vectors
         self._attempt: object = None  # the latest one in vain
         self._reported: list[str] = []
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""

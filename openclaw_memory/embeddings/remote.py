@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from openclaw_memory import _forks
 from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings.service import (
     FailureKind,
@@ -68,7 +67,7 @@ class RemoteEmbedder:
         self.has_answered = False
         self._dims: int | None = service.settings.get("dimensions")
         self._connection: _Connection | None = None
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
 
     def embed_query(self, text: str) -> Vector:
         seconds = self.policy.query_seconds

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct, field, structs
 
-from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import (
@@ -110,7 +109,7 @@ class EmbedderSelector(Struct):
     unavailable: dict[str, str] = field(default_factory=dict)
     _loaded: dict[str, CircuitBreakerEmbedder | None] = field(default_factory=dict)
     _refusal: tuple[float, str] | None = None
-    _lock: threading.RLock = field(default_factory=_forks.make_rlock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def load(self) -> CircuitBreakerEmbedder | None:
         """Return the wanted embedder, None for keywords alone; raise EmbedderError if it cannot be made."""

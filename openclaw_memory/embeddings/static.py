@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory import _forks
 from openclaw_memory.embeddings.static_file import (
     check_bytes,
     map_rows,
@@ -173,24 +173,24 @@ class StaticEmbedder:
         scales, rows = self._tables
         return scales.take(pieces), unpack(rows.take(pieces, axis=0), self._file.layout.bits)
 
-    @_forks.cached_property
+    @cached_property
     def _tables(self) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
         return read_scales(self._file), map_rows(self._file)
 
-    @_forks.cached_property
+    @cached_property
     def _costs(self) -> array[int]:
         return read_costs(self._file)
 
-    @_forks.cached_property
+    @cached_property
     def _unknown_cost(self) -> int:
         return max(self._costs) + UNKNOWN_PENALTY
 
-    @_forks.cached_property
+    @cached_property
     def _bare_start(self) -> int | None:
         """Return the number of the piece that is a word's start and nothing else."""
         return next((number for _, number in self._find_piece(WORD_START, 0)), None)
 
-    @_forks.cached_property
+    @cached_property
     def _find_piece(self) -> Finder:
         return make_finder(self._file)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import threading
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.session import Session, get_chat_type
@@ -38,7 +38,7 @@ class FlushCycle:
     def __init__(self, registry: FlushRegistry, folder: Place, session: Session, *, is_new: bool) -> None:
         """`is_new` lets the session take its key from another session, once."""
         self.registry, self.folder, self.session = registry, folder, session
-        self.lock = _forks.make_rlock()
+        self.lock = threading.RLock()
         self.turns: weakref.WeakSet[Any] = weakref.WeakSet()  # of `FlushTurn`: one that its driver dropped is over
         self.unsaved: dict[str, Any] = {}  # could not be written yet
         self._disk = SessionState()  # the latest state on disk while the key was this session's

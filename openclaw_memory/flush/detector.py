@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
 
-from openclaw_memory import _forks
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.thresholds import check_window, find_flush_reason, is_overflow
 
@@ -46,7 +45,7 @@ class _Conversation(Struct, Generic[M]):
 
     flushed: OrderedDict[int, None] = field(default_factory=OrderedDict)
     pending: OrderedDict[int, M] = field(default_factory=OrderedDict)
-    turn: threading.Lock = field(default_factory=_forks.lock)  # held during a flush
+    turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
 
 class ConversationDetector(Generic[M]):
@@ -85,7 +84,7 @@ class ConversationDetector(Generic[M]):
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
         self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
         self._reading, self._save, self._run, self._count = reading, save, run, count
-        self._lock = _forks.make_rlock()
+        self._lock = threading.RLock()
 
     def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.

@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from openclaw_memory import _forks
-
 # A thread with nothing to do ends after this time: the next request starts another one.
 IDLE_SECONDS = 2.0
 # Closing waits so long for the work under way, which ends at its next transaction.
@@ -27,7 +25,7 @@ class Background:
     def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
         self._work = weakref.WeakMethod(work)
         self._every = every_seconds
-        self._changed = _forks.make_condition()
+        self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._due: float | None = None  # by the monotonic clock
         self._stopped = False
@@ -42,7 +40,7 @@ class Background:
         with self._changed:
             at = time.monotonic() + after
             self._due = at if self._due is None else min(at, self._due)
-            # A thread that is not alive was left behind by a fork, or ended by an unforeseen error.
+            # A thread that is not alive has ended by an unforeseen error.
             if not self._stopped and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._run, name="openclaw-memory sync", daemon=True)
                 self._thread.start()
@@ -86,12 +84,7 @@ class SearchPriority:
 
     def __init__(self) -> None:
         self._searches = 0
-        self._changed = _forks.make_condition()
-        _forks.reset_in_child(self)
-
-    def reset_after_fork(self) -> None:
-        """Count no searches of the parent."""
-        self._searches = 0
+        self._changed = threading.Condition()
 
     @contextmanager
     def search(self) -> Iterator[None]:

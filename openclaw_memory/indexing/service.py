@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from openclaw_memory import _forks
+from openclaw_memory._forks import check_process
 from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
@@ -106,8 +106,9 @@ class IndexService:
         self.priority = SearchPriority()
         self._make_store = store
         self._store: Store | None = None if callable(store) else store
-        self._opening = _forks.make_rlock()
+        self._opening = threading.RLock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
+        self._pid = os.getpid()
         self._closed = False
         self._had_index = self._is_complete = False  # as the index was when it was last read
         self._may_have_failed = True  # whether the index may hold the note of an error
@@ -119,20 +120,15 @@ class IndexService:
         self._staleness = Staleness(workspace, config, bind_weakly(self.store))
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
-        _forks.reset_in_child(self)
         if config.sync.on_open:
             self._background.request()
         self._background.start()
 
-    def reset_after_fork(self) -> None:
-        """Know of no sync and no watcher of the parent."""
-        self._sync_thread = self.watcher = None
-        self._has_unerased = False
-
     # --- the store -----------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raise StoreError if the memory is closed; the folder is then brought up to date, if it is a copy."""
+        """Raise StoreError if the memory is closed, or was opened before a fork; refresh a folder that is a copy."""
+        check_process(self._pid, f"the memory of {self.workspace.root}")
         if self._closed:
             raise StoreError(f"the memory of {self.workspace.root} is closed; open it again")
         self.workspace.refresh()
@@ -141,11 +137,11 @@ class IndexService:
         """Return the store, made at the first use.
 
         Raises:
-            StoreError: The memory is closed.
+            StoreError: The memory is closed, or was opened before a fork.
             ConfigError: The function that makes the store returns something else.
         """
+        self.check_open()
         with self._opening:
-            self.check_open()
             if self._store is None:
                 store = self._make_store() if callable(self._make_store) else self._make_store
                 if not isinstance(store, Store):
@@ -176,6 +172,8 @@ class IndexService:
 
     def close(self) -> None:
         """Close the store, and end the background work. Calling it twice is allowed."""
+        if self._pid != os.getpid():  # the threads and the store are the parent's
+            return
         if self._has_unerased:  # removed texts are erased, as a sync does at its end
             with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as is_alone:
                 if is_alone:
@@ -219,6 +217,7 @@ class IndexService:
             CorruptIndexError: The index is damaged; see `repair`.
             IndexReplacedError: It was deleted or replaced meanwhile; try again.
         """
+        self.check_open()
         self._check_workspace()
         was_complete = self._is_complete
         notice = None if was_complete else self.make_searchable()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
@@ -40,7 +40,7 @@ class Staleness:
 
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
         self._workspace, self._config, self._store = workspace, config, store
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
         self._failed_at: float | None = None  # when a sync failed: the index is behind until one succeeds
         self._writes, self._written_at = 0, 0.0  # changes made here, and the time of the latest
         self._pending: dict[int, tuple[str, ...] | None] = {}  # those that no sync covers, with their paths if known

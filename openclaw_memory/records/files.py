@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from openclaw_memory import _forks
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
 from openclaw_memory.text.policies import NONE, get_about
 from openclaw_memory.types.codec import get_plain_name
@@ -46,7 +46,7 @@ class RecordFiles:
         self._files = msgspec.structs.replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
         self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
-    @_forks.cached_property
+    @cached_property
     def _cache(self) -> DocumentCache:
         from openclaw_memory.workspace.document_cache import DocumentCache  # most searches find no record
 

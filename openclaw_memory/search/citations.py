@@ -6,13 +6,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import FileRecord, SearchResult
@@ -114,16 +113,16 @@ class _Note:
         self.text = policies.mask(text)  # an index of other rules may say more
         self._joined: dict[tuple[int, int, bool], str] = {}
 
-    @_forks.cached_property
+    @cached_property
     def plain(self) -> str:
         """The text without CR, between two line ends."""
         return "\n{}\n".format(self.text.replace("\r\n", "\n") if "\r" in self.text else self.text)
 
-    @_forks.cached_property
+    @cached_property
     def hash(self) -> str:
         return sha256(self._file.encode("utf-8", "surrogatepass")).hexdigest()
 
-    @_forks.cached_property
+    @cached_property
     def indexed(self) -> str:
         """The text without the parts that are not indexed: secrets, recalled text, comments."""
         return mask_note(self._file, self._policies)

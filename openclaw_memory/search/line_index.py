@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
 from operator import attrgetter
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory import _forks
 from openclaw_memory.search.lines import (
     DAY_CHARS,
     Line,
@@ -158,7 +158,7 @@ class LineIndex:
         self._rows = np.empty(0, np.int32)  # of each word the row of its vector, or -1
         self._row_count = 0
         self._numbers: dict[str, int] = {"\n": LINE_END}
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
         self._clear_lines()
 
     def _clear_lines(self) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import get_ident
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import apsw
 
-from openclaw_memory import _forks
+from openclaw_memory._forks import check_process
 from openclaw_memory._limited import Limited
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, suggest_remedy
 from openclaw_memory.plugins import list_plugins
@@ -144,8 +147,7 @@ def find_extension() -> tuple[str | None, str | None]:
         return None, "the package sqlite-vec is not installed"
     library = os.path.join(spec.submodule_search_locations[0], "vec0")
     try:
-        with _forks.guard_fork():
-            _loading.run(partial(_try_extension, library), LOAD_SECONDS)
+        _loading.run(partial(_try_extension, library), LOAD_SECONDS)
     # AttributeError: an apsw built without extension loading
     except (apsw.Error, AttributeError, TimeoutError) as error:
         return None, f"sqlite-vec does not load: {error}"
@@ -302,9 +304,11 @@ class Pool:
     def __init__(self, path: Path, first: apsw.Connection) -> None:
         self.pid = os.getpid()
         self.idle: deque[apsw.Connection] = deque()
-        self.writing = _forks.lock()
-        self._first, self._path = first, path
+        self.lent: deque[int] = deque()  # the threads that connections are lent to
+        self.writing = threading.Lock()
+        self.first, self._path = first, path
         self._file, self._log = read_identity(path), read_identity(f"{path}-wal")
+        _pools.add(self)
 
     @property
     def is_current(self) -> bool:
@@ -321,25 +325,41 @@ class Pool:
         return self._file is not None and read_identity(self._path) == self._file
 
     def close(self) -> None:
-        """Close the connections that are not lent.
-
-        SQLite's table of locks is inherited by a child process, the locks are not: while one of these connections is
-        open, SQLite would believe that the child holds the locks of its parent. Its closing touches no file.
-        """
-        is_inherited = self.pid != os.getpid()
+        """Close the connections that are not lent."""
         while self.idle:
             with suppress(IndexError):
-                self._end(self.idle.pop(), is_inherited)
-        self._end(self._first, is_inherited)
+                self.idle.pop().close()
+        self.first.close()
 
-    def _end(self, db: apsw.Connection, is_inherited: bool) -> None:
-        if is_inherited:
+
+# Of this process, and of the one that it was forked from.
+_pools: WeakSet[Pool] = WeakSet()
+
+
+def close_inherited() -> None:
+    """Close the connections that this process was forked with, without touching their files.
+
+    SQLite's table of locks is inherited, the locks are not: while one of these connections is open, SQLite would
+    believe that this process holds the locks of its parent.
+
+    Raises:
+        StoreError: The parent was at work on an index, whose locks nobody can free here.
+    """
+    inherited = [pool for pool in _pools if pool.pid != os.getpid()]
+    if any(pool.lent for pool in inherited):
+        raise StoreError(
+            "this process was forked in the midst of work on an index: open no memory in it; fork while nothing is "
+            "under way, or start processes by spawning them"
+        )
+    for pool in inherited:
+        for db in (*pool.idle, pool.first):
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        db.close()
+        pool.close()
+        _pools.discard(pool)
 
 
 class Connections:
-    """Connections to one index file, each lent to one thread at a time. A child process opens its own.
+    """Connections to one index file, each lent to one thread at a time. In a forked child they are refused.
 
     An index that was deleted or replaced is opened again, and one whose log was deleted is deleted.
     """
@@ -363,8 +383,9 @@ class Connections:
         self._connect, self._open_empty = connect, open_empty
         self._open_first = open_first or partial(connect, path)
         self._pool: Pool | None = None
-        self._opening = _forks.make_rlock()
+        self._opening = threading.RLock()
         self._was_open = self._closed = False
+        self._pid = os.getpid()
 
     @contextmanager
     def open(self) -> Iterator[apsw.Connection]:
@@ -376,9 +397,10 @@ class Connections:
         Raises:
             IndexReplacedError: Something failed, and the file is no longer the one that was opened.
         """
-        with translate_errors(self.path), _forks.guard_fork():
+        with translate_errors(self.path):
             pool, db = self._open(), None
             try:
+                pool.lent.append(get_ident())
                 db = pool.idle.pop() if pool.idle else self._connect(self.path)
                 yield db
             except BaseException as error:
@@ -394,13 +416,14 @@ class Connections:
                 else:
                     db.close()
             finally:
+                pool.lent.pop()
                 if self._closed:
                     pool.close()
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a read transaction: all statements see one state of the index."""
-        with translate_errors(self.path), _forks.guard_fork():
+        with translate_errors(self.path):
             empty = None if self._closed else self._open_empty()
             if empty is not None:
                 with closing(empty):
@@ -412,7 +435,7 @@ class Connections:
     @contextmanager
     def lock(self) -> Iterator[apsw.Connection]:
         """Lend a connection outside any transaction, while no other thread writes through these connections."""
-        with translate_errors(self.path), _forks.guard_fork():
+        with translate_errors(self.path):
             writing = self._open().writing
         with writing, self.open() as db:
             yield db
@@ -430,29 +453,32 @@ class Connections:
 
     def forget(self) -> None:
         """Close every connection, and open the file again at the next use."""
+        if self._pid != os.getpid():  # they are the parent's
+            return
         with self._opening:
             pool, self._pool = self._pool, None
         if pool is not None:
-            with _forks.guard_fork():
-                pool.close()
+            pool.close()
 
     def _open(self) -> Pool:
         """Return the connections of this process to the current file, which is opened if necessary.
 
         Raises:
-            StoreError: This store is closed.
+            StoreError: This store is closed, or was opened before a fork.
             IndexReplacedError: The file was deleted or replaced while it was opened.
         """
+        check_process(self._pid, self.path)
         pool = self._pool
-        if pool is not None and pool.pid == os.getpid() and pool.is_current and not self._closed:
+        if pool is not None and pool.is_current and not self._closed:
             return pool
         with self._opening:
             if self._closed:
                 raise StoreError(f"{self.path}: this store is closed; open it again")
             if pool is not self._pool:  # another thread was quicker
                 return self._open()
-            is_spoilt = pool is not None and pool.pid == os.getpid() and pool.has_lost_log
+            is_spoilt = pool is not None and pool.has_lost_log
             self.forget()
+            close_inherited()
             if is_spoilt:
                 with suppress(OSError):
                     self.path.unlink()

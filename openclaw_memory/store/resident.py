@@ -7,6 +7,7 @@ scores are those of FTS5 and of exact cosines. A row of meta names the last writ
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from weakref import WeakSet
 import apsw
 import numpy as np
 
-from openclaw_memory import _forks
 from openclaw_memory.store import changes, footprint, fts, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.footprint import (
@@ -84,7 +84,7 @@ class Resident:
     """One state of an index in memory, followed from write to write. Chunks have a slot each, by ascending id."""
 
     def __init__(self) -> None:
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
         self._turn = self._state = 0
         self._clear()
 

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import apsw
 from msgspec.structs import replace
 
-from openclaw_memory import _forks
 from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import (
@@ -82,7 +81,7 @@ SEARCHES_BEFORE = 3
 
 
 class SqliteStore:
-    """A `Store` in one SQLite file, safe to use from several threads and processes, and in a child that was forked.
+    """A `Store` in one SQLite file, safe to use from several threads and processes. A forked child opens its own.
 
     Any method may raise CorruptIndexError (the file is damaged), IndexLockedError (another process held it for more
     than ten seconds), what the hook raises, or StoreError (the disk is full or
@@ -145,7 +144,7 @@ class SqliteStore:
             store.close()
             raise
 
-    @_forks.cached_property
+    @cached_property
     def _extension(self) -> tuple[str | None, str | None]:
         """The path of sqlite-vec's library, or None and the reason why it is not loaded."""
         return find_extension() if self._wants_extension else (None, "switched off")
@@ -234,7 +233,7 @@ class SqliteStore:
             IndexLockedError: It is in use, or a sync is under way.
             StoreError: It is empty, damaged, or cannot be written. Nothing was changed.
         """
-        with translate_errors(self.path), _forks.guard_fork(), self.lock("sync", wait) as is_alone:
+        with translate_errors(self.path), self.lock("sync", wait) as is_alone:
             if not is_alone:
                 raise StoreError(
                     f"{self.path} cannot be locked: its folder must be writable, on a file system with locks"
@@ -635,7 +634,7 @@ class SqliteStore:
             return ()
         problems: list[str] = []
         try:
-            with translate_errors(self.path), _forks.guard_fork(), closing(self._open_first()) as db, begin(db, READ):
+            with translate_errors(self.path), closing(self._open_first()) as db, begin(db, READ):
                 problems.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             problems.append(error.damage or str(error))

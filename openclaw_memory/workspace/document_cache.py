@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.errors import (
     InvalidInputError,
@@ -77,7 +77,7 @@ class DocumentCache:
         self.files, self.unread = files, dict[str, str]()
         self._entries: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
         self._bytes = 0
-        self._lock = _forks.lock()
+        self._lock = threading.Lock()
 
     def load(self, path: str, info: os.stat_result | Stamp | None = None) -> CachedDocument:
         """Return the content of a file.

@@ -280,16 +280,6 @@ def test_an_index_that_is_open_elsewhere_stays_as_it_is(tmp_path, change):
     change(tmp_path, path)
 
 
-def test_a_child_that_was_forked_reads_and_writes_an_encrypted_index(filled):
-    with closing(open_store(filled)) as store:
-        assert len(store.get_files()) == 6
-        if (child := os.fork()) == 0:
-            store.set_meta("child", str(len(store.get_files())))
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert store.get_meta("child") == "6"
-
-
 # --- commands
 @pytest.fixture
 def on_notes(run, notes):
