@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation.messages import (
-    CHARS_PER_TOKEN,
     Message,
     cut_middle,
     estimate_tokens,
@@ -38,7 +37,7 @@ SUMMARY = (
     "The conversation history before this point was compacted into the following summary:\n\n"
     "<summary>\n{summary}\n</summary>"
 )
-ASKED_CHARS = 1_500  # of each end that stay of a question that is too long to be kept
+ASKED_CHARS = 1_500  # of each end that stay of the user's last message, if it is older than the kept part
 # Pruning, with OpenClaw's numbers: which results of tools are long, the characters at either end that stay, and the
 # total below which none is replaced.
 LONG_RESULT_CHARS, KEPT_CHARS, LEAST_CLEARED_CHARS = 4_000, 1_500, 50_000
@@ -124,8 +123,8 @@ def compact(
 
     It goes on with the system messages among the summarised ones, the summary as a message of the role `user` and the
     type `compaction`, the user's last message if that is older than the kept part, and the last messages, as many as
-    `rules.keep_recent_tokens` asks for. They take at most the free part of the `window`, if the last message does; of a
-    user message that does not fit in as well, the beginning and the end stay. An earlier summary is summarised with the
+    `rules.keep_recent_tokens` asks for. They take at most the free part of the `window`, if the last message does. Of a
+    longer message of the user, the first and the last `ASKED_CHARS` stay. An earlier summary is summarised with the
     rest. If the conversation would not get shorter, or `rules.enabled` is off, nothing is done.
 
     Args:
@@ -157,7 +156,7 @@ def compact(
     at = _cut_to_fit(messages, rules.keep_recent_tokens, free, count)
     older, recent = messages[:at], messages[at:]
     lost = tuple(message for message in older if message.get("role") != "system")
-    question = _repeat_question(older, recent, _get_question_chars(older, recent, free, count))
+    question = _repeat_question(older, recent)
     has_lost = any(message is not question and message.get("type") != "compaction" for message in lost)
     # An empty summary is the shortest of all: without a gain even so, none is made.
     if not has_lost or count(_join(older, question, recent, "")) >= tokens:
@@ -181,8 +180,7 @@ def compact(
         )
     entry_id = None
     if log is not None:
-        cut_question = {"askedChars": question["askedChars"]} if question and "askedChars" in question else {}
-        entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary, **cut_question)
+        entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
     result = _join(older, question, recent, summary, entry_id)
     compaction = Compaction(result, tokens, left, summary, lost, tuple(recent), entry_id)
     if after is not None:
@@ -212,32 +210,13 @@ def _join(
     return [*system, message | ({"id": entry_id} if entry_id else {}), *([question] if question else []), *recent]
 
 
-def _find_question(older: Sequence[Message], recent: Sequence[Message]) -> Message | None:
+def _repeat_question(older: Sequence[Message], recent: Sequence[Message]) -> Message | None:
     """Return the user's last message if it is older than the kept part: the model still works on it."""
-    if any(map(is_from_user, recent)):
+    if any(map(is_from_user, recent)) or (question := next(filter(is_from_user, reversed(older)), None)) is None:
         return None
-    return next(filter(is_from_user, reversed(older)), None)
-
-
-def _get_question_chars(
-    older: Sequence[Message], recent: Sequence[Message], free: int | None, count: Count
-) -> int | None:
-    """Return how many characters of the user's last message fit at each end; None if it fits as a whole."""
-    question = _find_question(older, recent)
-    lasting = [message for message in older if message.get("role") == "system" or message is question]
-    if question is None or free is None or count([*lasting, *recent]) <= free:
-        return None
-    return min(ASKED_CHARS, free * CHARS_PER_TOKEN // 8)  # both ends together take at most a quarter of the free tokens
-
-
-def _repeat_question(older: Sequence[Message], recent: Sequence[Message], chars: int | None) -> Message | None:
-    """Return the user's last message to repeat after the summary: whole, or so many characters of each end."""
-    question = _find_question(older, recent)
-    if question is None or chars is None or "askedChars" in question:
-        return question
     text = get_text(question)
-    short = cut_middle(text, chars, chars, "this message")
-    return question if short == text else {**with_text(question, short), "askedChars": chars}
+    short = cut_middle(text, ASKED_CHARS, ASKED_CHARS, "this message")
+    return question if short == text else with_text(question, short)
 
 
 def _find_place(log: SessionLog, recent: Sequence[Message]) -> dict[str, str]:
@@ -292,9 +271,7 @@ def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]
         first = places.get(str(entry.get("firstKeptEntryId"))) if entry.get("type") == "compaction" else None
         if first is not None and first < at and isinstance(entry.get("summary"), str):
             older, recent = _read_messages(branch[:first]), _read_messages(branch[first:at])
-            chars = entry.get("askedChars")
-            question = _repeat_question(older, recent, chars if isinstance(chars, int) and chars > 0 else None)
-            messages = _join(older, question, recent, entry["summary"], entry.get("id"))
+            messages = _join(older, _repeat_question(older, recent), recent, entry["summary"], entry.get("id"))
             return [*messages, *_read_messages(branch[at + 1 :])]
     return _read_messages(branch)
 

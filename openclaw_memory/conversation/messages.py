@@ -15,7 +15,7 @@ RESULT_ROLES = frozenset({"toolResult", "tool"})
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
 # Fields of a message in a transcript that are not sent.
-_NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details", "askedChars"})
+_NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details"})
 CHARS_PER_TOKEN = 4  # OpenClaw's estimate
 IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
 

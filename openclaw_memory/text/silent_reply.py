@@ -63,15 +63,11 @@ def is_declining(text: str) -> bool:
 def strip_silent(text: str) -> str:
     """Return a reply to show to the user, without `NO_REPLY` as its first or last word.
 
-    A line that there is nothing goes with it: `NO_REPLY: nothing to store`.
-
     Args:
         text: The text of the reply.
     """
     inner = _strip_head(text)
-    if is_silent(text) or (inner != text and _is_nothing(inner)):
-        return ""
-    return inner[: _find_tail(inner)]
+    return "" if is_silent(text) else inner[: _find_tail(inner)]
 
 
 class SilentStream:
@@ -110,8 +106,7 @@ def _may_be_silent(text: str) -> bool:
     begin = _skip_thoughts(text)
     if begin is None or _ACTION.startswith(_normalise_action(text[begin:])):
         return True
-    inner = _strip_head(text)
-    return _BEGINNING.fullmatch(text, begin) is not None or (inner != text and _may_become_nothing(inner))
+    return _BEGINNING.fullmatch(text, begin) is not None
 
 
 def _skip_thoughts(text: str) -> int | None:
@@ -143,15 +138,6 @@ def _is_nothing(text: str) -> bool:
     words = {word.lower() for word in _WORD.findall(text)}
     is_short = len(text) <= _MOST_CHARS and "\n" not in text
     return is_short and (not words or bool(words & _NOTHING)) and words <= _FILLERS
-
-
-def _may_become_nothing(text: str) -> bool:
-    """Return whether a text with this beginning may yet be a line that there is nothing."""
-    text = text.lstrip()
-    words = [word.lower() for word in _WORD.findall(text)]
-    last = words.pop() if words and text[-1].isalnum() else ""
-    is_short = len(text.rstrip()) <= _MOST_CHARS and "\n" not in text.rstrip()
-    return is_short and _FILLERS.issuperset(words) and any(word.startswith(last) for word in _FILLERS)
 
 
 def _find_tail(text: str, may_go_on: bool = False) -> int:

@@ -63,7 +63,7 @@ def test_four_characters_are_a_token_and_each_message_is_rounded_up():
 
 @pytest.mark.parametrize("message", [OPENCLAW_CALLS, OPENAI_CALLS, {"role": "tool", "tool_call_id": "a", "name": "n"}])
 def test_to_a_model_a_message_goes_without_what_a_transcript_says_of_it(message):
-    entry = {"id": "e", "parentId": "d", "timestamp": "2026-11-21T09:00:00Z", "type": "compaction", "askedChars": 9}
+    entry = {"id": "e", "parentId": "d", "timestamp": "2026-11-21T09:00:00Z", "type": "compaction"}
     held = {**message, **entry}
     assert prepare_for_model([held]) == [message]
     assert held == {**message, **entry}
