@@ -18,7 +18,6 @@ from openclaw_memory.flush.state import (
     Change,
     SessionState,
     format_time,
-    get_stamp,
     parse_time,
     read_states,
     update_state,
@@ -35,9 +34,9 @@ _MAX_CYCLES = 1_000
 class FlushCycle:
     """The flushes of one session. Hold `lock` while deciding whether a turn begins."""
 
-    def __init__(self, registry: FlushRegistry, folder: Place, session: Session, *, is_new: bool) -> None:
+    def __init__(self, folder: Place, session: Session, *, is_new: bool) -> None:
         """`is_new` lets the session take its key from another session, once."""
-        self.registry, self.folder, self.session = registry, folder, session
+        self.folder, self.session = folder, session
         self.lock = threading.RLock()
         self.turns: weakref.WeakSet[Any] = weakref.WeakSet()  # of `FlushTurn`: one that its driver dropped is over
         self.unsaved: dict[str, Any] = {}  # could not be written yet
@@ -49,7 +48,7 @@ class FlushCycle:
         """The state on disk, with the changes that could not be written."""
         with self.lock:
             try:
-                self._follow(self.registry.read(self.folder).get(self.session.key, SessionState()))
+                self._follow(read_states(self.folder).get(self.session.key, SessionState()))
             except OpenClawMemoryError as error:
                 self.warn_once(error)
             return msgspec.structs.replace(self._disk, **self.unsaved)
@@ -142,27 +141,10 @@ class FlushCycle:
 
 
 class FlushRegistry:
-    """The flush cycles of one program, and `sessions.json` as it was last read."""
+    """The flush cycles of one program."""
 
     def __init__(self) -> None:
         self.cycles: dict[tuple[Place, str, str], FlushCycle] = {}
-        self._states: dict[Place, tuple[tuple[int, ...], dict[str, SessionState]]] = {}
-
-    def read(self, folder: Place) -> dict[str, SessionState]:
-        """Return the states of `read_states`; the file is read again once it has changed.
-
-        Args:
-            folder: The folder of the transcripts.
-
-        Raises:
-            WorkspaceError, PathNotAllowedError: As `read_states`.
-        """
-        stamp, (old_stamp, states) = get_stamp(folder), self._states.get(folder, (None, {}))
-        if stamp is None or stamp != old_stamp:
-            states = read_states(folder)
-            if stamp is not None:
-                self._states[folder] = stamp, states
-        return dict(states)
 
     def open_cycle(self, workspace: Workspace, session: Session) -> FlushCycle:
         """Return the cycle of a session. The latest 1,000 are kept, and those with a turn under way.
@@ -174,12 +156,12 @@ class FlushRegistry:
         folder = locate_transcripts(workspace.root, workspace.sessions)
         disk, error = SessionState(), None
         try:
-            disk = self.read(folder).get(session.key, disk)
+            disk = read_states(folder).get(session.key, disk)
         except OpenClawMemoryError as unreadable:
             error = unreadable
         session_id = session.id or disk.session_id or session.key
         resolved = Session(session.key, session_id, session.chat_type)
-        fresh = FlushCycle(self, folder, resolved, is_new=session.id is not None)
+        fresh = FlushCycle(folder, resolved, is_new=session.id is not None)
         cycle = self.cycles.setdefault((folder, session.key, session_id), fresh)
         if session.chat_type:
             cycle.session = resolved
@@ -198,7 +180,7 @@ class FlushRegistry:
         """
         folder = locate_transcripts(workspace.root, workspace.sessions)
         try:
-            errors = {key: state.flush_error for key, state in self.read(folder).items()}
+            errors = {key: state.flush_error for key, state in read_states(folder).items()}
         except OpenClawMemoryError as error:
             errors = {FILE_NAME: str(error)}
         for cycle in self.cycles.copy().values():

@@ -134,19 +134,6 @@ def remove_states(folder: Place, keys: Collection[str]) -> None:
     _rewrite(folder, lambda entries: bool([key for key in keys if entries.pop(key, None) is not None]))
 
 
-def get_stamp(folder: Place) -> tuple[int, ...] | None:
-    """Identify the version of the file; None if it cannot be looked at.
-
-    Args:
-        folder: The folder of the transcripts.
-    """
-    try:
-        info = os.lstat(os.path.join(folder.base, *folder.parts, FILE_NAME))
-    except OSError:
-        return None
-    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
 def format_time(moment: datetime.datetime) -> str:
     """Format a moment as `2026-02-18T12:00:00.000Z`.
 
