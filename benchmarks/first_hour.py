@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from paraphrase import wilson
 from retrieval import machine
 
-from openclaw_memory import Memory
-from openclaw_memory.search import SearchResults
+from openclaw_memory import Memory, SearchResults
 from openclaw_memory.text.markdown_blocks import count_front_matter
 from openclaw_memory.types import SearchResult
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from openclaw_memory.events import Location, Observer
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.records import Records
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.search.filters import SearchFilter
     from openclaw_memory.search.request import SearchOptions
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Status, Store, SyncReport
     from openclaw_memory.types.results import HeartbeatReport

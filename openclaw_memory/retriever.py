@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.indexing.service import IndexService, IndexState
     from openclaw_memory.records.files import RecordFiles
-    from openclaw_memory.search import SearchRequest, SearchResults
+    from openclaw_memory.search import SearchRequest
     from openclaw_memory.search.citations import CitationChecker
     from openclaw_memory.search.line_index import LineIndex
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import IndexMeta
     from openclaw_memory.workspace import Workspace
 

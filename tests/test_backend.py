@@ -10,10 +10,10 @@ import pytest
 from index_files import index_file
 from msgspec.structs import replace
 
-from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions
+from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults
 from openclaw_memory.config import PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
-from openclaw_memory.search import SearchRequest, SearchResults
+from openclaw_memory.search import SearchRequest
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.tools import recall
 from openclaw_memory.types import SearchResult, SyncReport

@@ -16,7 +16,7 @@ from langchain_openclaw_memory._prompt import PromptMiddleware
 from langchain_openclaw_memory._session import get_run_config, get_thread, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import extract_question, recall
+from openclaw_memory.tools import recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -95,7 +95,7 @@ class OpenClawRecallMiddleware(PromptMiddleware):
         if place is None:
             return request, None
         message = request.messages[place]
-        if not (query := extract_question(str(message.text))):
+        if not (query := str(message.text).strip()):
             return request, None
 
         def recall_block(memory: Memory, session: str | None) -> tuple[_Turn, str]:

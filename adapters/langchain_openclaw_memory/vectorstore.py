@@ -15,7 +15,6 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_openclaw_memory._session import SessionRetriever, get_run_config, get_session_key, refuse, use_run_memory
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import get_inner
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import make_path_test
@@ -136,7 +135,7 @@ class OpenClawVectorStore(VectorStore):
     def embeddings(self) -> Embeddings | None:
         """The embeddings of the store; None if the search is by keywords alone."""
         embedder = self.memory.embedder
-        inner = get_inner(embedder)
+        inner = getattr(embedder, "inner", embedder)
         if isinstance(inner, LangChainEmbedder):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)

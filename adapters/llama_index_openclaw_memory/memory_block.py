@@ -28,7 +28,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import extract_question, fence_results, recall, with_fewer_results
+from openclaw_memory.tools import fence_results, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,7 +213,7 @@ class OpenClawMemoryBlock(PromptBlock):
         is_from_user = [message.role == MessageRole.USER for message in messages]
         position = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
         latest = messages[position - 1] if position else ChatMessage("")
-        question = extract_question(strip_recalled(latest.content or "") or strip_recalled(render_text(latest)))
+        question = (strip_recalled(latest.content or "") or strip_recalled(render_text(latest))).strip()
         if not question:
             return ""
         leased, turn = lease_run_memory(self.memory), _digest(messages[:position])

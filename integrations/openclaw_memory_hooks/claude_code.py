@@ -15,7 +15,7 @@ from openclaw_memory import Memory
 from openclaw_memory.conversation import Message, get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import keep_transcript, read_messages_since
-from openclaw_memory.tools import compose_session_start, extract_question, fence_results, recall
+from openclaw_memory.tools import compose_session_start, fence_results, recall
 from openclaw_memory.workspace import SafeFolder, get_local_now
 
 Event = Mapping[str, Any]
@@ -83,7 +83,7 @@ def _recall_for_prompt(event: Event, memory: Memory) -> str:
     session = _require_text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
     in_view = read_messages_since(memory.sessions.log(session), _read_number(memory, session, "cut"))
-    return recall(memory, extract_question(prompt), max_chars=RECALLED_CHARS, in_view=in_view)
+    return recall(memory, prompt, max_chars=RECALLED_CHARS, in_view=in_view)
 
 
 def _keep_before_compaction(event: Event, memory: Memory) -> str:

@@ -17,7 +17,7 @@ from openclaw_memory.config import find_unread_settings
 from openclaw_memory.conversation import Message, estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
 from openclaw_memory.flush import FlushModel, ModelReply, keep_named, read_messages_since, run_flush
-from openclaw_memory.tools import compose_session_start, extract_question, memory_tools, recall
+from openclaw_memory.tools import compose_session_start, memory_tools, recall
 
 Event = Mapping[str, Any]
 # Sends the plugin a line, and returns the line that it answers with.
@@ -121,7 +121,7 @@ def _recall_for_message(event: Event, memory: Memory, _: Exchange) -> dict[str, 
     session = _require_text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
     in_view = read_messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
-    text = extract_question(_require_text(event, "text"))
+    text = _require_text(event, "text")
     return {"recalled": recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)}
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from openclaw_memory import Memory
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.types import Excerpt, Status
 from openclaw_memory_jupyter.progress_bar import show_progress
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from openclaw_memory.search import Explanation, SearchResults
+    from openclaw_memory import SearchResults
+    from openclaw_memory.search import Explanation
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")

@@ -26,7 +26,7 @@ from openclaw_memory_lab.report import Answered, Comparison, Evaluation, Questio
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.search import SearchResults
+    from openclaw_memory import SearchResults
 
 
 LAB = Path(__file__).parent / "data"

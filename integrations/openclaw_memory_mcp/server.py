@@ -42,7 +42,7 @@ from mcp_types import (
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.events import acting_as
 from openclaw_memory.flush import flush_prompt
-from openclaw_memory.tools import extract_question, make_path_test, may_cite, memory_tools, recall, recall_section
+from openclaw_memory.tools import make_path_test, may_cite, memory_tools, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
 from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.changes import Changes
@@ -217,7 +217,7 @@ class MemoryServer:
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
 
     def _recall(self, context: Context, question: str) -> str:
-        return recall(self.memory, extract_question(question), session_key=self._get_key(context))
+        return recall(self.memory, question, session_key=self._get_key(context))
 
     # --- who asks, and how he is answered ------------------------------------------------------------------------
 

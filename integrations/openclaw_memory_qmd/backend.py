@@ -24,9 +24,9 @@ from openclaw_memory_qmd.program import COLLECTION, INDEX_NAME, DamagedIndexErro
 from openclaw_memory_qmd.settings import QmdSettings
 
 if TYPE_CHECKING:
-    from openclaw_memory import MemoryConfig
+    from openclaw_memory import MemoryConfig, SearchResults
     from openclaw_memory.backends import Backend
-    from openclaw_memory.search import SearchRequest, SearchResults
+    from openclaw_memory.search import SearchRequest
     from openclaw_memory.types import Status
 
 _log = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ class QmdBackend:
         return self._failure is not None and time.monotonic() < self._retry_at
 
     def _search(self, request: SearchRequest) -> SearchResults:
-        from openclaw_memory.search import SearchResults
+        from openclaw_memory import SearchResults
 
         settings = self._settings
         if filters := _list_filters(request):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from openclaw_memory.embeddings.selection import EmbedderChoice
     from openclaw_memory.heartbeat.heartbeat import Heartbeat
     from openclaw_memory.records import Records
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import Status
     from openclaw_memory.workspace import Workspace
 

@@ -20,8 +20,8 @@ from openclaw_memory.workspace.paths import is_record
 if TYPE_CHECKING:
     from openclaw_memory.backends.protocol import Backend
     from openclaw_memory.config import MemoryConfig
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.workspace import Workspace
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from openclaw_memory.types import Excerpt, Progress, SyncReport
 
 if TYPE_CHECKING:
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import Status
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -155,22 +156,7 @@ def mark_words(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
     return marked_row + render_rest(row[end:])
 
 
-def fold_line(line: str, columns: int) -> Iterator[str]:
-    """Yield `line` in rows of at most `columns` columns, cut at spaces where possible; wide characters take two."""
-    row, used, space = "", 0, 0
-    for character in line.expandtabs(4).rstrip():
-        size = _count_columns(character)
-        if used + size > columns and row:
-            cut = space if space > 0 else len(row)
-            yield row[:cut].rstrip()
-            row = row[cut:]
-            used, space = _count_columns(row), 0
-        row += character
-        used += size
-        if character == " ":
-            space = len(row)
-    yield row.rstrip()
-
-
-def _count_columns(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+def fold_line(line: str, columns: int) -> list[str]:
+    """Fold a line into rows of at most `columns` columns, at spaces where possible; wide characters take two."""
+    has_wide = any(unicodedata.east_asian_width(character) in "WF" for character in line)
+    return textwrap.wrap(line, columns // 2 if has_wide else columns, tabsize=4, break_on_hyphens=False) or [""]

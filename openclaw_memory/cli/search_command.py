@@ -18,7 +18,7 @@ from openclaw_memory.errors import suggest
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
-    from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.workspace import Workspace
 
 # Of --filter: the field of `SearchFilter`.

@@ -7,7 +7,6 @@ from .compaction import (
 )
 from .messages import (
     estimate_tokens as estimate_tokens,
-    get_call_ids as get_call_ids,
     get_text as get_text,
     Message as Message,
     prepare_for_model as prepare_for_model,

@@ -64,7 +64,7 @@ from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
-    from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import Matrix, Vector
 
 _Result = TypeVar("_Result")

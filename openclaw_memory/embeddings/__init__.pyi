@@ -1,7 +1,7 @@
 from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
 from .registry import load_embedder as load_embedder
 from .remote import RemoteEmbedder as RemoteEmbedder
-from .selection import EmbedderChoice as EmbedderChoice, get_inner as get_inner
+from .selection import EmbedderChoice as EmbedderChoice
 from .service import (
     BatchApi as BatchApi,
     JobState as JobState,

@@ -3,7 +3,6 @@ from .markdown_blocks import get_title as get_title, split_blocks as split_block
 from .stopwords import STOP_WORDS as STOP_WORDS
 from .terms import fold as fold, select_content_words as select_content_words
 from .silent_reply import (
-    NO_REPLY as NO_REPLY,
     SilentStream as SilentStream,
     is_silent as is_silent,
     strip_silent as strip_silent,

@@ -9,7 +9,6 @@ from openclaw_memory.text.fence import fence_results
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import (
     compose_session_start,
-    extract_question,
     recall,
     recall_section,
     with_fewer_results,
@@ -19,7 +18,6 @@ from openclaw_memory.tools.visibility import check_memory, make_path_test, may_c
 __all__ = [
     "check_memory",
     "compose_session_start",
-    "extract_question",
     "fence_results",
     "make_path_test",
     "may_cite",

@@ -114,7 +114,8 @@ def recall(
 
     Args:
         memory: The memory.
-        query: The query.
+        query: The query, or the user's message: of a long one, the shorter of its first and last paragraph is searched
+            for. Recalled blocks in it are left out.
         max_chars: The most characters of all snippets together, by default `config.recall.max_chars`.
         max_results: The most results, by default as many as fit, and three where all are weak.
         min_score: The lowest score, as for `Memory.search`.
@@ -136,7 +137,7 @@ def recall(
         warn(f"what is private is not recalled for session {session_key!r}: {audience.reason}")
     results = search_for(
         memory,
-        query,
+        extract_question(query),
         audience=audience,
         in_view=in_view,
         max_results=max_results,

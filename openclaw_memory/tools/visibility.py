@@ -39,9 +39,9 @@ from openclaw_memory.workspace.transcript_records import LABELS, render_record
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
     from openclaw_memory.memory import Memory
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.search.filters import SearchFilter
     from openclaw_memory.search.request import SearchOptions
+    from openclaw_memory.search.results import SearchResults
     from openclaw_memory.text.policies import Policies
     from openclaw_memory.workspace import Workspace
 

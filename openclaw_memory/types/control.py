@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from openclaw_memory.types.files import Skipped, Span, format_citation
 from openclaw_memory.types.records import SourceKind
@@ -112,7 +111,3 @@ class ForgetReceipt(Struct, frozen=True):
     forgotten: tuple[str, ...] = ()
     remaining: tuple[Skipped, ...] = ()
     is_erased: bool = False
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """Return the receipt as JSON values."""
-        return dict(to_builtins(self))

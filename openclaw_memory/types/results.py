@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import msgspec
 from msgspec import Struct, structs
 
 from openclaw_memory.types.files import Skipped, Source, Span, format_citation
@@ -232,11 +231,6 @@ class HeartbeatReport(Struct, frozen=True):
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all tasks."""
         return tuple(finding for task in self.tasks for finding in task.findings)
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """Return the report as JSON values."""
-        fields: Mapping[str, Any] = msgspec.to_builtins(self)
-        return fields
 
 
 MAX_LISTED = 10  # names of files; more would push everything else off the screen

@@ -18,6 +18,6 @@ def test_clean_text_holds_no_control_but_tab_and_line_feed(text):
 
 @given(st.text(st.sampled_from("ab 北é\t"), max_size=60), st.integers(8, 20))
 def test_folding_keeps_every_letter_and_the_width(line, columns):
-    rows = list(fold_line(line, columns))
+    rows = fold_line(line, columns)
     assert "".join("".join(rows).split()) == "".join(line.split())
     assert all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in row) <= columns for row in rows)

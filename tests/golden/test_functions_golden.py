@@ -49,7 +49,7 @@ from openclaw_memory.search.ranking import (
     select_results,
     split_mmr_words,
 )
-from openclaw_memory.text import NO_REPLY
+from openclaw_memory.text.silent_reply import NO_REPLY
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.tools.visibility import has_citations
 from openclaw_memory.types import Chunk, SearchResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from openclaw_memory.search import SearchResults
+from openclaw_memory import SearchResults
 from openclaw_memory.types import SearchResult
 
 FOUND = tuple(

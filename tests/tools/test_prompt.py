@@ -6,7 +6,7 @@ import pytest
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.text.fence import strip_fenced
-from openclaw_memory.tools import extract_question, recall, recall_section, with_fewer_results
+from openclaw_memory.tools.prompt import extract_question, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
 

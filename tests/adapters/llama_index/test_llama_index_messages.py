@@ -20,9 +20,9 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index_openclaw_memory._messages import as_text, convert_message, convert_messages, list_calls
 
-from openclaw_memory.conversation import get_call_ids as ids_of
 from openclaw_memory.conversation import get_text
 from openclaw_memory.conversation.messages import get_answered_call
+from openclaw_memory.conversation.messages import get_call_ids as ids_of
 from openclaw_memory.text.fence import fence_text
 
 

@@ -10,8 +10,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from uninstalled import run_without
 
-from openclaw_memory import Memory
-from openclaw_memory.search import Explanation, SearchResults
+from openclaw_memory import Memory, SearchResults
+from openclaw_memory.search import Explanation
 
 EXTENSION = "openclaw_memory_jupyter"
 WHERE = "Who has the spare key"
