@@ -17,6 +17,8 @@ from openclaw_memory.types.results import SyncFailure, SyncRecord
 LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MAX_FILES = 100
+MAX_NAMED = 3  # in an answer
+NOT_TEXT = "is not text in"  # the beginning of the reason why a file without text was skipped
 
 _Record = TypeVar("_Record", SyncRecord, SyncFailure)
 
@@ -61,17 +63,22 @@ def decode_failure(text: str | None) -> SyncFailure | None:
     return _decode(text, SyncFailure)
 
 
-def explain_sealed(skipped: Mapping[str, str]) -> str:
-    """Return a sentence that names a sealed file which was not read; "" without any.
+def explain_unread(skipped: Mapping[str, str]) -> str:
+    """Return the sentences that name files which were not read: sealed ones, and those without text; "" without any.
 
     Args:
         skipped: Why files were left out, by path.
     """
-    lines = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]
-    if not lines:
-        return ""
-    more = f" (and {len(lines) - 1:,} more)" if len(lines) > 1 else ""
-    return f"what {IS_SEALED} was not searched: {lines[0]}{more}"
+    sentences = []
+    sealed = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]
+    if sealed:
+        more = f" (and {len(sealed) - 1:,} more)" if len(sealed) > 1 else ""
+        sentences.append(f"what {IS_SEALED} was not searched: {sealed[0]}{more}")
+    if odd := [path for path, why in skipped.items() if why.startswith(NOT_TEXT)]:
+        more = f" and {len(odd) - MAX_NAMED} more" if len(odd) > MAX_NAMED else ""
+        names = ", ".join(odd[:MAX_NAMED]) + more
+        sentences.append(f"not searched, since {'it is' if len(odd) == 1 else 'they are'} not text in UTF-8: {names}")
+    return "; ".join(sentences)
 
 
 def format_moment(seconds: float) -> str:

@@ -12,12 +12,10 @@ from msgspec.structs import replace
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_service, find_vectors, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.file_issues import FileIssue, make_issue
 from openclaw_memory.indexing.file_rows import (
     Piece,
     is_unchanged,
     make_note_piece,
-    make_record,
     read_note,
     split_transcript,
 )
@@ -46,7 +44,6 @@ class Run:
 
     Attributes:
         vanished: Files that were gone when they were to be read.
-        issues: Files that are not text in UTF-8.
     """
 
     def __init__(
@@ -71,7 +68,6 @@ class Run:
             lacking: The keys of vectors that are not asked for, and why.
         """
         self.vanished: list[str] = []
-        self.issues: dict[str, FileIssue] = {}
         self._parts, self._store, self._meta = parts, store, meta
         self._indexed, self._before, self._lacking = indexed, before, lacking
         self._embedder = error or parts.embedder
@@ -105,7 +101,7 @@ class Run:
         for batch in stream(self._embedder or EmbedderError("no embedder"), self._take_texts(files, report)):
             self._keep_vectors(batch)
             self._write(report)
-        if reported < len(files) and len(self._failed) + len(self.issues) < len(files):  # failed tries are no work
+        if reported < len(files) and len(self._failed) + len(self._skipped) < len(files):  # failed tries are no work
             report(len(files))
 
     def extend_report(self, report: SyncReport) -> SyncReport:
@@ -151,7 +147,6 @@ class Run:
 
         A file that cannot be prepared yields nothing and is listed with its reason.
         """
-        record = make_record(file)
         try:
             for piece in self._split(file):
                 yield piece
@@ -162,11 +157,8 @@ class Run:
         except UndecodableError as error:
             reason = _explain(error).removeprefix(f"{file.path} ")
             self._skipped.append(Skipped(file.path, reason))
-            if isinstance(error, SealedFileError):
-                if self._parts.workspace.files.codec.key_id is None:
-                    self.vanished.append(file.path)  # a plain index keeps nothing of it
-            elif file.source == "memory":  # a transcript grows, and may be one of ours yet
-                self.issues[file.path] = make_issue(record, reason)
+            if isinstance(error, SealedFileError) and self._parts.workspace.files.codec.key_id is None:
+                self.vanished.append(file.path)  # a plain index keeps nothing of it
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self._failed.append(Skipped(file.path, _explain(error)))
 

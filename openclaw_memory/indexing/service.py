@@ -30,7 +30,6 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missing_vectors
-from openclaw_memory.indexing.file_issues import explain_unreadable, load_issues
 from openclaw_memory.indexing.history import (
     LAST_ERROR,
     LAST_SYNC,
@@ -38,7 +37,7 @@ from openclaw_memory.indexing.history import (
     decode_sync,
     encode_failure,
     encode_sync,
-    explain_sealed,
+    explain_unread,
 )
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
@@ -585,8 +584,7 @@ class IndexService:
         """
         if self._unread is None or refresh:
             last = decode_sync(store.get_meta(LAST_SYNC))
-            sealed = explain_sealed({} if last is None else last.skipped)
-            self._unread = "; ".join(filter(None, (sealed, explain_unreadable(load_issues(store)))))
+            self._unread = explain_unread({} if last is None else last.skipped)
         return self._unread or None
 
     def count_missing_vectors(self, store: Store) -> Mapping[str, int]:

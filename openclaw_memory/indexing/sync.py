@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field, structs
@@ -15,7 +15,6 @@ from openclaw_memory.embeddings.selection import get_inner, get_preparing, probe
 from openclaw_memory.embeddings.token_codes import CODES_VERSION
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, SyncParts, compare_scan, count_missing_vectors
-from openclaw_memory.indexing.file_issues import FileIssue, is_unreadable, load_issues, save_issues
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Store, SyncReport
@@ -37,13 +36,12 @@ REFUSED_SHARE = 0.05
 
 
 class Survey(NamedTuple):
-    """The files and the index at the beginning of a pass: all, or those at `paths`."""
+    """The files and the index at the beginning of a pass."""
 
     scan: Scan
     stored: IndexMeta | None
     records: Mapping[str, FileRecord]
     difference: Difference
-    paths: Collection[str] | None = None
 
 
 class Plan(Struct):
@@ -129,7 +127,7 @@ def sync_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     if files is None or explain_outdated(stored, plan.meta):
         return None
     scan, records = Scan(tuple(files), ()), store.get_files(paths)
-    return _write(parts, store, Survey(scan, stored, records, compare_scan(scan, records), paths), plan)
+    return _write(parts, store, Survey(scan, stored, records, compare_scan(scan, records)), plan)
 
 
 def merge_reports(first: SyncReport, second: SyncReport) -> SyncReport:
@@ -154,17 +152,12 @@ def merge_reports(first: SyncReport, second: SyncReport) -> SyncReport:
 
 def _write(parts: SyncParts, store: Store, survey: Survey, plan: Plan) -> SyncReport:
     """Bring the rows of `store` up to date, or build all again."""
-    scan, stored, records, difference, _ = survey
+    scan, stored, records, difference = survey
     is_rebuilding = stored is None or plan.rebuilt is not None
     files: Sequence[MemoryFile] = scan.files if is_rebuilding else difference.to_read
-    old_issues = load_issues(parts.store)
-    unread = [] if is_rebuilding else [file.path for file in files if is_unreadable(file, old_issues)]
-    if unread:
-        files = [file for file in files if file.path not in unread]
-    issues = _list_lasting_issues(old_issues, survey, files)
     report = SyncReport(
         unchanged=0 if is_rebuilding else difference.unchanged,
-        skipped=(*scan.skipped, *(Skipped(path, issues[path].reason) for path in unread)),
+        skipped=scan.skipped,
         embedded=plan.embedded,
         tokens=plan.tokens,
         rebuilt=plan.rebuilt,
@@ -178,9 +171,6 @@ def _write(parts: SyncParts, store: Store, survey: Survey, plan: Plan) -> SyncRe
         run.update(files)
         report = run.extend_report(report)
         vanished |= records.keys() & set(run.vanished)
-        issues |= run.issues
-    if issues != old_issues:
-        save_issues(parts.store, issues)
     # Files behind a folder that cannot be read just now may still be there.
     removed = sorted(path for path in vanished if not scan.is_unknown(path))
     if removed and not is_rebuilding:
@@ -188,20 +178,6 @@ def _write(parts: SyncParts, store: Store, survey: Survey, plan: Plan) -> SyncRe
     if plan.waiting is not None:
         report = replace(report, waiting=tuple(Skipped(file.path, plan.waiting) for file in scan.files))
     return replace(report, removed=tuple(parts.workspace.files.mask_path(path) for path in removed))
-
-
-def _list_lasting_issues(
-    issues: Mapping[str, FileIssue], survey: Survey, files: Iterable[MemoryFile]
-) -> dict[str, FileIssue]:
-    """Return the issues of files that a pass neither reads again nor misses on disk."""
-    if not issues:
-        return {}
-    lasting = {file.path for file in survey.scan.files} - {file.path for file in files}
-    return {
-        path: issue
-        for path, issue in issues.items()
-        if path in lasting or survey.scan.is_unknown(path) or (survey.paths and path not in survey.paths)
-    }
 
 
 # --- planning --------------------------------------------------------------------------------------------------------
