@@ -109,7 +109,7 @@ def run_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
     Raises:
         KeyboardInterrupt, SystemExit: The program ends.
     """
-    return _run(key, begin, prepare, _ask_in_thread)
+    return _run(key, begin, prepare, lambda ask, request: _run_in_thread(partial(ask, request)))
 
 
 async def arun_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
@@ -172,10 +172,6 @@ def _run(
         else:
             turn.fail(error)
     return turn
-
-
-def _ask_in_thread(ask: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
-    return _run_in_thread(partial(ask, request))
 
 
 def _run_in_thread(work: Callable[[], T]) -> Future[T]:

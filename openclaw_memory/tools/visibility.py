@@ -21,6 +21,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.flush.session import get_chat_type, is_direct_key, is_group_key
+from openclaw_memory.flush.state import read_states
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
@@ -118,7 +119,7 @@ def find_audience(memory: Memory, session_key: str | None, source: Source | None
 def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
     """Read the kinds of chat of a session from `sessions.json`, which may list it under another key too."""
     workspace = memory.workspace
-    states = memory.sessions.flushes.read(locate_transcripts(workspace.root, workspace.sessions))
+    states = read_states(locate_transcripts(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
     by_key = {"group" if is_group_key(key) else "direct" for key, _ in own if is_group_key(key) or is_direct_key(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
