@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.control import reseal
 
 NOTES, LINES, REPEATS = 500, 40, 200  # a note has about 4 kB
 MESSAGE, MEGABYTE = "x" * 2_000, 1_000_000
@@ -50,7 +49,7 @@ def measured(*, encrypted: bool) -> dict[str, float]:
             memory.status()
             paths = [file.path for file in memory.workspace.scan().files]
             if encrypted:
-                paths = [reseal(memory.workspace, path, sealed=True) for path in paths]
+                paths = [memory.control.reseal(path, sealed=True) for path in paths]
             notes = [path for path in paths if "plan" in path]
             found: dict[str, float] = {"bytes": sum((folder / path).stat().st_size for path in notes)}
             started = time.process_time()

@@ -29,7 +29,7 @@ SILENT = {
     Memory: "append close delete documents edit embedder for_agent index_path open records status sync watch",
     Notes: "find_missing sync_soon",
     Sessions: "flush log",
-    Control: "",
+    Control: "list_sealed reseal",
     Workspace: """can_be_written count_added_lines events files list_notes_at locate open open_log policies read read_indexed
         refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
     SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",

@@ -60,7 +60,6 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
 
     Example: openclaw-memory decrypt --workspace notes
     """
-    from openclaw_memory.control import list_sealed
     from openclaw_memory_encryption.index import decrypt_index
 
     if identity:
@@ -68,7 +67,7 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
     if paths:
         return _reseal_paths(place, paths, sealed=False)
     with place.open() as memory:
-        sealed = list_sealed(memory.workspace)
+        sealed = memory.control.list_sealed()
         if sealed and not is_all:
             raise StoreError(
                 f"{len(sealed):,} files are encrypted, such as {sealed[0]}, and a plain index would hold their text in "
@@ -92,7 +91,6 @@ def rotate_key(place: Place) -> int:
 
     Example: openclaw-memory rotate-key --workspace notes
     """
-    from openclaw_memory.control import list_sealed
     from openclaw_memory_encryption.index import KeyChange, rotate_index_key
     from openclaw_memory_encryption.keys import State
 
@@ -106,7 +104,7 @@ def rotate_key(place: Place) -> int:
         change = _replace_key(place, rotate_index_key)
         words = f"the index is encrypted with the key {change.after}, and no longer with {change.before}"
     with place.open() as memory:
-        files, left = _reseal(memory, list_sealed(memory.workspace), sealed=True)
+        files, left = _reseal(memory, memory.control.list_sealed(), sealed=True)
     with state.lock():
         state.write(*state.key_ids, is_rotating=False)
     return _report(place, change, f"{words}: keep a copy of the new key", files, left)
@@ -132,13 +130,11 @@ def _replace_key(place: Place, change: Callable[..., KeyChange]) -> KeyChange:
 
 def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Encrypt or decrypt files and sync the index; return the files changed, and those left with the reason."""
-    from openclaw_memory.control import reseal
-
     files: list[dict[str, str]] = []
     left: list[dict[str, str]] = []
     for path in paths:
         try:
-            files.append({"before": path, "after": reseal(memory.workspace, path, sealed=sealed)})
+            files.append({"before": path, "after": memory.control.reseal(path, sealed=sealed)})
         except OpenClawMemoryError as error:
             left.append({"path": path, "reason": str(error)})
     if files and (trouble := sync_index(memory, hidden=True).trouble):

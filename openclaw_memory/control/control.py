@@ -168,6 +168,28 @@ class Control(MemoryPart):
             self._rebuild()
         return receipt
 
+    def list_sealed(self) -> list[str]:
+        """List all encrypted files, whether they can be decrypted or not."""
+        from openclaw_memory.control.sealing import list_sealed
+
+        return list_sealed(self._workspace)
+
+    def reseal(self, path: str, *, sealed: bool) -> str:
+        """Encrypt a file with the present key, or decrypt it; return its new path. Killed, it leaves one whole file.
+
+        Args:
+            path: A note, record, document, transcript or snapshot.
+            sealed: Whether it is to be encrypted. A file that is so already stays as it is.
+
+        Raises:
+            NotFoundError, PathNotAllowedError, WorkspaceError: It cannot be read.
+            SealedFileError: The index is plain, a key is not here, or the file is damaged.
+            WriteError: It cannot be written.
+        """
+        from openclaw_memory.control.sealing import reseal
+
+        return reseal(self._workspace, path, sealed=sealed)
+
 
 def _mask_item(workspace: Workspace, item: Item) -> Item:
     """Return an item with the fields that a person may have written masked by policies."""

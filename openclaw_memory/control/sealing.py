@@ -15,18 +15,7 @@ from openclaw_memory.workspace.paths import Place, is_of_the_agent, is_transcrip
 
 
 def reseal(workspace: Workspace, path: str, *, sealed: bool) -> str:
-    """Seal a file with the present key, or unseal it, and return its new path. Killed, it leaves one whole file.
-
-    Args:
-        workspace: The files, as a memory has them.
-        path: A note, record, document, transcript or snapshot.
-        sealed: Whether it is to be sealed. A file that is so already stays as it is.
-
-    Raises:
-        NotFoundError, PathNotAllowedError, WorkspaceError: It cannot be read.
-        SealedFileError: The index is plain, a key is not here, or the file is damaged.
-        WriteError: It cannot be written.
-    """
+    """Seal a file with the present key, or unseal it; see `Control.reseal`."""
     every = with_transcripts(workspace)
     place = locate_any(every, path)
     if not is_transcript(place.path) and place.base != str(every.root):
@@ -38,11 +27,7 @@ def reseal(workspace: Workspace, path: str, *, sealed: bool) -> str:
 
 
 def list_sealed(workspace: Workspace) -> list[str]:
-    """List all sealed files, whether they can be unsealed or not.
-
-    Args:
-        workspace: The files, as a memory has them.
-    """
+    """List all sealed files, whether they can be unsealed or not."""
     every = with_transcripts(workspace)
     listing = every.scan()
     paths = [file.path for file in listing.files] + [file.path for file in listing.skipped]

@@ -9,7 +9,6 @@ from openclaw_memory_encryption import AgeCodec, age
 from openclaw_memory_encryption.keys import State, list_keys
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.control import reseal
 from openclaw_memory.security import Key
 from openclaw_memory.store import SqliteStore
 
@@ -52,8 +51,8 @@ def kept_keys() -> set[str]:
 
 
 def encrypt(memory: Memory, path: str) -> str:
-    return reseal(memory.workspace, path, sealed=True)
+    return memory.control.reseal(path, sealed=True)
 
 
 def decrypt(memory: Memory, path: str) -> str:
-    return reseal(memory.workspace, path, sealed=False)
+    return memory.control.reseal(path, sealed=False)
