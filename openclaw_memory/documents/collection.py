@@ -279,7 +279,7 @@ class Documents:
         was_followed, paths = self._locations.is_followed, self._find_paths(ids)
         for doc_id in ids:
             if doc_id not in paths:
-                check_names_no_file(self._workspace, self._cache, doc_id)
+                check_names_no_file(self._workspace, doc_id)
         deleted = {doc_id: paths[doc_id] for doc_id in dict.fromkeys(ids) if doc_id in paths}
         if deleted:
             files = [*chain(*deleted.values())]
@@ -613,7 +613,7 @@ class Documents:
     def _make_path_test(self, where: Where | None) -> Callable[[str], bool] | None:
         """Return whether chunks of a file can be of a document that counts, as lines of a person's notes always may.
 
-        The answer is that of the latest reading of the file: results are looked at again.
+        Results are looked at again.
         """
         if where is None or (isinstance(where, DocumentFilter) and not where.reads_documents):
             return None  # the index is asked for it
@@ -621,7 +621,7 @@ class Documents:
 
         @cache
         def is_possible(path: str) -> bool:
-            document = read_document(path, self._cache.load_latest(path))
+            document = read_document(path, self._cache.try_load(path))
             return not self._collection if document is None else accepts(document)
 
         return is_possible

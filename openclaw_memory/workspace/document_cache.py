@@ -119,15 +119,6 @@ class DocumentCache:
         document = self.load(path)
         return self._read(path, masks=False) if document.has_secrets else document
 
-    def load_latest(self, path: str) -> CachedDocument | None:
-        """Return the content of a file at the latest `try_load`, even if it has changed since.
-
-        Args:
-            path: The file.
-        """
-        entry = self._entries.get(path)
-        return entry[2] if entry is not None else self.try_load(path)
-
     def forget_all_but(self, existing: set[str], folder: str) -> None:
         """Forget the files below a folder that no longer exist.
 
@@ -310,12 +301,11 @@ def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
     return make_document(path, [(run.start_line, run.end_line) for run in runs], text, source)
 
 
-def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:
+def check_names_no_file(workspace: Workspace, doc_id: str) -> None:
     """Check that an unknown id is not the path or the citation of a file either.
 
     Args:
         workspace: The files.
-        cache: The documents.
         doc_id: The id.
 
     Raises:
@@ -323,17 +313,11 @@ def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str)
     """
     place = parse_citation(doc_id)
     path = place[0] if place else doc_id
-    document = cache.try_load(path)
-    if document is not None and document.content is not None:
-        raise PathNotAllowedError(
-            f"{doc_id!r} names the file {path} of a document: delete it by the `id` above its text, or by its "
-            "path with `documents.files.delete`"
-        )
     try:
         workspace.read_excerpt(path, lines=1)
     except (NotFoundError, PathNotAllowedError):
         return
     raise PathNotAllowedError(
-        f"{doc_id!r} cites {path} and is no document's id: a person's own file is changed by hand, or with `edit` and "
-        "`delete` of the memory; a document is deleted by the id it was added with"
+        f"{doc_id!r} names the file {path} and is no document's id: a document is deleted by the `id` above its text; "
+        "a person's own file is changed by hand, or with `edit` and `delete` of the memory"
     )

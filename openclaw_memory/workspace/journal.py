@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import os
 import re
-import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 import msgspec
 
@@ -18,7 +16,7 @@ from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.encodings import decode, is_utf16
 from openclaw_memory.workspace.excerpts import make_excerpt_of_lines, split_lines
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import NOTES_FOLDER, FileStamp, get_stamp, is_settled
+from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -281,13 +279,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
         return "\n\n".join(parts)
 
 
-# The latest start of a session: the paths and the most characters, the stamps of the files then, and the result.
-Started: TypeAlias = tuple[tuple[object, ...], tuple[FileStamp | None, ...], Bootstrap]
-
-
-def bootstrap(
-    files: WorkspaceFiles, *, private: bool, max_chars: int, today: datetime.date, latest: list[Started]
-) -> Bootstrap:
+def bootstrap(files: WorkspaceFiles, *, private: bool, max_chars: int, today: datetime.date) -> Bootstrap:
     """Return SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today, where they exist.
 
     No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
@@ -298,28 +290,12 @@ def bootstrap(
         private: Whether to include MEMORY.md.
         max_chars: The most characters of one file.
         today: The day.
-        latest: The latest result, which is returned while its files are the same; it is replaced.
     """
     days = [files.find(make_day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
     long_term = [files.find_long_term()] if private else []
     paths = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
-    now, infos = time.time_ns(), [_get_stat(os.path.join(files.root, path)) for path in paths]
-    key, stamps = (*paths, max_chars), tuple(None if info is None else get_stamp(info) for info in infos)
-    for earlier in latest:
-        if earlier[:2] == (key, stamps):
-            return earlier[2]
     parts = (_show_file(files, path, max_chars, is_day=path in days) for path in paths)
-    started = Bootstrap(tuple(part for part in parts if part is not None))
-    if all(info is None or is_settled(info, now) for info in infos):
-        latest[:] = [(key, stamps, started)]
-    return started
-
-
-def _get_stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except (OSError, ValueError):  # reading it will say why it cannot be read
-        return None
+    return Bootstrap(tuple(part for part in parts if part is not None))
 
 
 def _show_file(files: WorkspaceFiles, path: str, max_chars: int, *, is_day: bool) -> BootstrapFile | None:

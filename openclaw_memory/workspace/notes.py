@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.types import Excerpt
-    from openclaw_memory.workspace.journal import Bootstrap, Started
+    from openclaw_memory.workspace.journal import Bootstrap
     from openclaw_memory.workspace.workspace import Workspace
 
 
@@ -76,10 +76,6 @@ class MemoryPart:
 
 class Notes(MemoryPart):
     """The notes of a memory: written, copied to `MEMORY.md`, and read at the start of a session."""
-
-    def __init__(self, workspace: Workspace, index: Index | None = None) -> None:
-        super().__init__(workspace, index)
-        self._started: list[Started] = []  # the latest `bootstrap`, returned while its files are the same
 
     def _record(self, excerpt: Excerpt) -> Excerpt:
         if not excerpt.existed:
@@ -291,4 +287,4 @@ class Notes(MemoryPart):
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = to_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
         files = self._workspace.files
-        return journal.bootstrap(files, private=private, max_chars=most, today=today, latest=self._started)
+        return journal.bootstrap(files, private=private, max_chars=most, today=today)
