@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import EmbedderSelector, make_selector
+from openclaw_memory.embeddings.selection import make_selector
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
@@ -51,7 +51,8 @@ class BuiltinBackend:
         Raises:
             EmbedderError: It is unavailable.
         """
-        return _select_embedder(self.service, self._embedders)
+        self.service.check_open()
+        return self._embedders.select_for_search(self.service.store().read_meta())
 
     @cached_property
     def documents(self) -> Documents:
@@ -59,8 +60,7 @@ class BuiltinBackend:
         from openclaw_memory.documents import Documents
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
-        embedder, hidden = partial(_select_embedder, self.service, self._embedders), self._record_files.find_hidden
-        return Documents(self._workspace, self.service, self._retriever.search, embedder, hidden)
+        return Documents(self._workspace, self.service, self._retriever.search, self._record_files.find_hidden)
 
     @cached_property
     def records(self) -> Records:
@@ -116,8 +116,3 @@ class BuiltinBackend:
         self.service.close()
         self._retriever.close()
         self._embedders.close()
-
-
-def _select_embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
-    service.check_open()
-    return embedders.select_for_search(service.store().read_meta())

@@ -22,7 +22,6 @@ from openclaw_memory.documents.conversion import (
     check_question,
     copy_document,
     describe_vector,
-    is_overlapping,
     iterate_hits,
     list_chunks,
     read_document,
@@ -47,7 +46,7 @@ from openclaw_memory.search.filters import SearchFilter
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
-from openclaw_memory.types import Document, Embedder, Hit, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import Document, Hit, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -100,14 +99,13 @@ class Documents:
         workspace: Workspace,
         service: IndexService,
         search: Callable[..., SearchResults],
-        embedder: Callable[[], Embedder | None],
         hidden: Hidden,
     ) -> None:
-        """Find documents by the index that `service` keeps, the function `search` and the embedder.
+        """Find documents by the index that `service` keeps, and the function `search`.
 
         `hidden` returns the paths, of those it is given, of records that must not be shown.
         """
-        self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
+        self._workspace, self._service, self._search = workspace, service, search
         self._cache = DocumentCache(workspace.files)
         self._locations = DocumentLocations(self._cache, service)
         self._vectors = DocumentVectors(self._cache, service, bind_weakly(self._read))
@@ -337,9 +335,8 @@ class Documents:
         """Return the k documents that answer best, best first, each with the score in 0..1 of its best passage.
 
         Documents come whole, however long; of a person's notes only the lines that answer. With a `min_score` of 0, k
-        documents come if there are k: after those that match come those that only their vectors find, by cosine and
-        with no higher score than the last match, then all others with 0. Scores are those of one search: a larger k
-        weighs more candidates, and if more match than `search.candidates`, the order may change.
+        documents come if there are k: after those that match come all others with 0. Scores are those of one search: a
+        larger k weighs more candidates, and if more match than `search.candidates`, the order may change.
 
         Args:
             query: The question. For a blank one the first k documents come in the order of their files, with 0.
@@ -369,11 +366,8 @@ class Documents:
             count = min(MAX_RESULTS, WIDER * count)
         if min_score > 0 or source == "sessions" or len(results) >= k:
             return results
-        least = results[-1][1] if results else 1.0
-        near = self._find_near(query, k, where)
-        by_vector = ((item, min(least, max(0.0, cosine))) for item, cosine in near if not is_overlapping(item, results))
         unranked = ((read_document(path, self._cache.try_load(path)), 0.0) for path in self._list_paths(where))
-        return take_distinct(chain(results, by_vector, unranked), k, accepts)
+        return take_distinct(chain(results, unranked), k, accepts)
 
     @observed("search", _locate_results)
     def search_keywords(
@@ -539,17 +533,6 @@ class Documents:
                 return work(state.store)
 
         return self._service.run_recovering(read)[0]
-
-    def _find_near(self, query: str, k: int, where: Where | None) -> Results:
-        """Return documents near to a question by its vector alone; none if the index has no such vectors."""
-        try:
-            embedder = self._embedder()
-            stored = self._read(lambda store: store.read_meta())
-            if embedder is None or stored is None or stored.identity != embedder.identity:
-                return []
-            return self.search_vector(embedder.embed_query(query), k, where=where)
-        except EmbedderError:  # keywords have answered in its place
-            return []
 
     def _rank_by_chunks(
         self,

@@ -85,18 +85,6 @@ def take_distinct(
     return list(results.values())
 
 
-def is_overlapping(document: Document, results: Iterable[tuple[Document, float]]) -> bool:
-    """Return whether lines of a person's file are among the results already."""
-    lines = document.metadata
-    return is_citation(document) and any(
-        result.path == document.path
-        and is_citation(result)
-        and result.metadata["start_line"] <= lines["end_line"]
-        and lines["start_line"] <= result.metadata["end_line"]
-        for result, _ in results
-    )
-
-
 def iterate_hits(
     store: Store, search: Callable[[int], list[Hit]], count: int, min_score: float = -1.0
 ) -> Iterator[tuple[StoredChunk, float]]:
