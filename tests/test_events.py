@@ -33,7 +33,7 @@ SILENT = {
     Workspace: """can_be_written count_added_lines events files list_notes_at locate open open_log policies read read_indexed
         refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
     SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
-    Records: "list_problems select_current",
+    Records: "list_problems",
     Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
     DocumentFiles: "sync write write_many",
 }

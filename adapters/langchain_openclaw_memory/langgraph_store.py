@@ -288,8 +288,8 @@ class OpenClawStore(BaseStore):
         default_ttl = (self.ttl_config or {}).get("default_ttl")
         observation = read_observation(op, name, stored, get_session_key(None, get_run_config()), default_ttl)
         value = (op.value or {})["value"]
-        if stored is not None and value == stored.value:
-            there = [record.value for record in self._memory.records.list_all(op.key) if record.path == stored.path]
+        if self._memory.workspace.policies and stored is not None and value == stored.value:
+            there = [record.value for record in self._memory.records.list_all() if record.path == stored.path]
             if there and there[0] != value:
                 raise InvalidInputError(
                     f"the value of {op.key!r} is masked as it is shown, and would be lost: put the whole value"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,9 +13,8 @@ import msgspec
 
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
 from openclaw_memory.text.policies import NONE, get_about
-from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import MOVE_NOTE, NOTE_ENDINGS, RECORDS_FOLDER, is_record
+from openclaw_memory.workspace.paths import MOVE_NOTE, RECORDS_FOLDER, is_record
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.paths import Stamp
 
 _MAX_NAME = 80  # characters of a key that is used as the name of its file
-_MAX_RECORDS = 10_000  # kept in memory, about 20 MB
-_WILDCARD = re.compile(r"[*?\[]")
-_PLAIN = re.compile(r"[A-Za-z0-9]*")  # characters that are the same in a key and in the name of its file
 
 
 class RecordFiles:
@@ -44,7 +39,6 @@ class RecordFiles:
         self.forged: dict[str, str] = {}
         self._workspace = workspace
         self._files = msgspec.structs.replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
-        self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
     @cached_property
     def _cache(self) -> DocumentCache:
@@ -75,13 +69,7 @@ class RecordFiles:
             changed_ns = (info or os.lstat(self._workspace.root / path)).st_mtime_ns
         except FileNotFoundError:
             return None
-        content, known_ns, record, since = self._records.get(path, (None, 0, None, now))
-        if record is None or content is not document.content or known_ns != changed_ns:
-            content, record, since = self._parse(path, document.content, changed_ns)
-            while len(self._records) >= _MAX_RECORDS:
-                self._records.pop(next(iter(self._records)), None)
-            self._records[path] = content, changed_ns, record, since
-        return self._finish(path, content, record, since, now)
+        return self.parse(path, document.content, changed_ns, now)
 
     def parse(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
         """Return the record in the content of a file at a moment.
@@ -95,7 +83,22 @@ class RecordFiles:
         Raises:
             RecordError: The file is damaged, or is a person's own note.
         """
-        return self._finish(path, *self._parse(path, content, changed_ns), now)
+        from openclaw_memory.records.file_format import apply_decay, parse_record
+
+        if content is None or "memory_id" not in content.fields:
+            raise RecordError(f"{path} is not a record, but a note: {MOVE_NOTE}")
+        changed_at = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
+        try:
+            record, since = parse_record(path, content, changed_at)
+        except RecordError as error:  # it quotes the file, of which policies may hide parts
+            message = self._workspace.policies.mask(str(error), get_about(content.fields))
+            if not message.startswith(path):
+                message = (
+                    f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
+                )
+            raise RecordError(message) from (error if message == str(error) else None)
+        record = msgspec.structs.replace(record, problem=_explain_refusal(path, content))
+        return apply_decay(record, since, now)
 
     def read_confidence(self, path: str) -> float:
         """Return the confidence in a file, as it was before it fell to that of this moment.
@@ -106,24 +109,20 @@ class RecordFiles:
         content = self._cache.load(path).content
         return float(content.fields["confidence"]) if content is not None else 0.0
 
-    def walk(
-        self, now: datetime, matches: Callable[[str], bool] | None = None
-    ) -> Iterator[tuple[str, Record | RecordError]]:
+    def walk(self, now: datetime) -> Iterator[tuple[str, Record | RecordError]]:
         """Yield path and record, or the error, of each file, by path.
 
         Expired records are included, and those whose names policies hide; these are not among the `damaged`.
 
         Args:
             now: The moment, in UTC.
-            matches: Selects files by name; None for all.
         """
         from openclaw_memory.workspace.scan import walk_notes
 
         self._workspace.refresh()
         paths, find_hiding_rule = set[str](), self._workspace.files.find_hiding_rule
-        if matches is None:
-            self.damaged, self.forged = {}, {}
-        for path, info in walk_notes(self._files, RECORDS_FOLDER, matches):
+        self.damaged, self.forged = {}, {}
+        for path, info in walk_notes(self._files, RECORDS_FOLDER):
             paths.add(path)
             try:
                 record = self.load(path, now, info)
@@ -136,10 +135,7 @@ class RecordFiles:
                 if record.problem is not None and find_hiding_rule(path) is None:
                     self.forged[path] = record.problem
                 yield path, record
-        if matches is None:
-            self._cache.forget_all_but(paths, RECORDS_FOLDER)
-            for path in self._records.keys() - paths:
-                self._records.pop(path, None)
+        self._cache.forget_all_but(paths, RECORDS_FOLDER)
 
     def find_hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
         """Return the paths of records that have expired, or that no signature vouches for.
@@ -174,29 +170,6 @@ class RecordFiles:
                 return NotFoundError(f"{path} held a record that has expired: remember it again")
         return None
 
-    def _finish(self, path: str, content: FrontMatter | None, record: Record, since: datetime, now: datetime) -> Record:
-        """Return a record at a moment, with the problem of its signature, for keys come and go."""
-        from openclaw_memory.records.file_format import apply_decay
-
-        if (problem := _explain_refusal(path, content)) is not None:
-            record = msgspec.structs.replace(record, problem=problem)
-        return apply_decay(record, since, now)
-
-    def _parse(self, path: str, content: FrontMatter | None, changed_ns: int) -> tuple[FrontMatter, Record, datetime]:
-        from openclaw_memory.records.file_format import parse_record
-
-        if content is None or "memory_id" not in content.fields:
-            raise RecordError(f"{path} is not a record, but a note: {MOVE_NOTE}")
-        try:
-            return content, *parse_record(path, content, datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC))
-        except RecordError as error:  # it quotes the file, of which policies may hide parts
-            message = self._workspace.policies.mask(str(error), get_about(content.fields))
-            if not message.startswith(path):
-                message = (
-                    f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
-                )
-            raise RecordError(message) from (error if message == str(error) else None)
-
 
 def _explain_refusal(path: str, content: FrontMatter | None) -> str | None:
     from openclaw_memory.security.signatures import explain_refusal
@@ -226,35 +199,6 @@ def make_path(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - 
 
     folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{make_file_name(user_id)}"
     return f"{folder}/{_make_name(key)}.md"
-
-
-def match_names(glob: str) -> Callable[[str], bool]:
-    """Return a test for names of files: False if a record of that name cannot have a key that matches a glob.
-
-    Args:
-        glob: A glob of keys, such as `editor.*`.
-    """
-    from openclaw_memory.workspace.documents import make_file_name
-
-    literal = _WILDCARD.split(glob, maxsplit=1)[0]
-    if literal == glob and literal.strip():
-        return frozenset(f"{_make_name(glob)}{ending}" for ending in NOTE_ENDINGS).__contains__
-    *parts, last = literal.split(".")
-    prefix = _take_plain(last)
-    if all(part.strip() for part in parts):
-        prefix = ".".join((*map(make_file_name, parts), prefix))
-    shortest = _take_plain(literal)
-
-    def match(name: str) -> bool:
-        # A key that cannot be a name has one without dots, but for the ending.
-        return name.startswith(prefix) or (get_plain_name(name).count(".") == 1 and name.startswith(shortest))
-
-    return match
-
-
-def _take_plain(text: str) -> str:
-    match = _PLAIN.match(text)
-    return match[0].lower() if match else ""
 
 
 def _make_name(key: str) -> str:

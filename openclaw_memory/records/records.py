@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
@@ -39,8 +39,8 @@ from openclaw_memory.records.file_format import (
     read_tokens,
     to_fields,
 )
-from openclaw_memory.records.files import RecordFiles, is_expired, make_path, match_names
-from openclaw_memory.records.resolution import LEAST_CONFIDENCE, MAX_RECORDS, Settlement, add_value, is_same, settle
+from openclaw_memory.records.files import RecordFiles, is_expired, make_path
+from openclaw_memory.records.resolution import LEAST_CONFIDENCE, Settlement, add_value, is_same, settle
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
@@ -201,8 +201,6 @@ class Records:
             return _make_next(rated, observation, settlement, seconds, now), settlement
 
         record, settlement = self._rewrite(call, json.dumps(value, ensure_ascii=False), apply)
-        if settlement.outcome == "new":
-            self._keep_within_limit(record)
         return Remembered(self._show(record) or record, settlement.outcome, settlement.reason)
 
     @observed("get", locate_file)
@@ -256,7 +254,7 @@ class Records:
         Args:
             text: A question that their sentences answer.
             type: Only this type.
-            key: Only keys that match this glob, such as `editor.*`; as for `get`, in the files named after them.
+            key: Only keys that match this glob, such as `editor.*`.
             user_id: Only this user's; None for all.
             min_confidence: Only those that are at least so sure now, 0 to 1.
             sensitivity: Only those of this sensitivity.
@@ -270,7 +268,7 @@ class Records:
         key, user_id = key and normalize("NFC", key), user_id and normalize("NFC", user_id)
         passing = (
             record
-            for record in self.select_current(self.list_all(key))
+            for record in self
             if type in {None, record.type}
             and (key is None or fnmatchcase(record.key, key))
             and user_id in {None, record.user_id}
@@ -425,32 +423,20 @@ class Records:
     # --- upkeep --------------------------------------------------------------------------------------------------
 
     @observed("list", locate_files)
-    def list_all(self, key: str | None = None) -> list[Record]:
+    def list_all(self) -> list[Record]:
         """Return every record as its file has it, by path, expired ones too; damaged files are left out.
 
-        Policies do not touch it: it is for upkeep, and not to be shown. See `select_current`.
-
-        Args:
-            key: Look only at files whose names are those of keys that match this glob.
+        Policies do not touch it: it is for upkeep, and not to be shown.
         """
-        matches = None if key is None else match_names(key)
-        records = (record for _, record in self._files.walk(self._get_time(), matches))
+        records = (record for _, record in self._files.walk(self._get_time()))
         return [record for record in records if isinstance(record, Record)]
 
-    def select_current(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records that hold now, as policies let them be shown.
-
-        Args:
-            records: Records, as `list_all` returned them.
-        """
+    def __iter__(self) -> Iterator[Record]:
+        """Yield every record that holds now, by path, as policies let it be shown; damaged files are left out."""
         now = self._get_time()
-        for stored in records:
+        for stored in self.list_all():
             if not is_expired(stored, now) and (record := self._show(stored)) is not None:
                 yield record
-
-    def __iter__(self) -> Iterator[Record]:
-        """Yield every record that holds now, by path; damaged files are left out."""
-        return self.select_current(self.list_all())
 
     @observed("expire", locate_paths, writes=True)
     def expire(self) -> list[str]:
@@ -504,16 +490,6 @@ class Records:
         if changed:
             self._on_write()
         return changed
-
-    def _keep_within_limit(self, latest: Record) -> None:
-        """Delete the least certain records of a type and user, beyond the limit: unconfirmed, oldest ones first."""
-        folder = self._workspace.root.joinpath(*latest.path.split("/")[:-1])
-        if sum(1 for _ in os.scandir(folder)) <= MAX_RECORDS:
-            return
-        own = [record for record in self.find(type=latest.type) if record.user_id == latest.user_id]
-        own = [record for record in own if record.path != latest.path]
-        own.sort(key=lambda record: (record.is_confirmed, record.confidence, record.updated_at))
-        self._remove([record.path for record in own[: max(0, len(own) + 1 - MAX_RECORDS)]])
 
     # --- policies ---------------------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ DAY = timedelta(days=1)
 STABLE_DAYS = 7  # after which a value counts as stable, as one that was confirmed does
 OBSERVATIONS = 2  # of another value that replace a stable one
 LEAST_CONFIDENCE = 0.3  # of an observation that is taken
-MAX_RECORDS = 10_000  # of one type and user: the least certain go first
 MAX_CONFIDENCE = 0.99  # of observations without a confirmation: they may share a mistake
 MAX_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
 MAX_WAITING = 5  # observations that wait, of which the file keeps the latest

@@ -131,15 +131,12 @@ def scan_listing(files: WorkspaceFiles, listing: Listing) -> Scan:
     return Scan(tuple(memory_files.values()), tuple(skipped), tuple(unreadable), key_ids)
 
 
-def walk_notes(
-    files: WorkspaceFiles, folder: str, may_be: Callable[[str], bool] | None = None
-) -> Iterator[tuple[str, Stamp]]:
+def walk_notes(files: WorkspaceFiles, folder: str) -> Iterator[tuple[str, Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing if the folder is missing.
 
     Args:
         files: The files of the workspace.
         folder: The folder.
-        may_be: Tells by the name whether to look at a file; all are where None.
 
     Raises:
         WorkspaceError: A folder cannot be listed.
@@ -151,7 +148,7 @@ def walk_notes(
         raise WorkspaceError(f"{folder} cannot be looked at: {info.strerror}; fix its permissions") from info
     if not isinstance(info, os.stat_result) or not stat.S_ISDIR(info.st_mode):
         return
-    entries = _walk(os.path.join(place.base, *place.parts), folder, may_be=may_be)
+    entries = _walk(os.path.join(place.base, *place.parts), folder)
     for path, state in sorted(entries, key=itemgetter(0)):
         if isinstance(state, OSError):
             raise WorkspaceError(f"{_to_printable(path)} cannot be looked at: {state.strerror}; fix its permissions")
@@ -296,12 +293,11 @@ def _walk(
     folder: str,
     path: str,
     is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__,
-    may_be: Callable[[str], bool] | None = None,
     endings: tuple[str, ...] = NOTE_ENDINGS,
 ) -> Iterator[_Entry]:
     """Yield the notes below a folder, and the entries that have to be mentioned: symlinks and special files.
 
-    Folders whose name `is_left_out` are not entered; of other names, those that `may_be` lets pass are yielded.
+    Folders whose name `is_left_out` are not entered.
     """
     # A stack, not recursion: a chain of folders can be deeper than Python's stack.
     stack = [(folder, path)]
@@ -315,8 +311,6 @@ def _walk(
                     if entry.is_dir(follow_symlinks=False):
                         if not is_left_out(name):
                             stack.append((entry.path, prefix + name))
-                    elif may_be is not None and not may_be(name):
-                        continue
                     elif name.endswith(endings) or not entry.is_file(follow_symlinks=False):
                         yield prefix + name, _get_state(entry)
         except FileNotFoundError:  # removed since its parent was listed

@@ -342,16 +342,6 @@ def test_two_files_of_one_record_are_reported(records, tmp_path):
     assert "same record" in line
 
 
-def test_the_least_certain_records_make_room(tmp_path, monkeypatch):
-    monkeypatch.setattr("openclaw_memory.records.records.MAX_RECORDS", 5)
-    with Memory.open(tmp_path, embedder=None) as memory:
-        for number in range(9):
-            memory.records.remember("fact", f"k{number}", number, confidence=0.3 + 0.05 * number)
-        memory.records.remember("other", "k", 1, confidence=0.3)
-        assert [one.key for one in memory.records.find(type="fact")] == [f"k{number}" for number in range(4, 9)]
-        assert len(memory.records.find(type="other")) == 1
-
-
 def _remember(root: Path, keys: int, times: int) -> None:
     with Memory.open(root, embedder=None) as memory:
         for number in range(times):
