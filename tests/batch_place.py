@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 from openclaw_memory_batch import BatchEmbedder
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote import RemoteEmbedder
-from openclaw_memory.embeddings.service import BatchApi, JobState, Limits, Service
+from openclaw_memory.embeddings.service import Limits, Service
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync
 from openclaw_memory.store import SqliteStore
@@ -22,7 +24,7 @@ from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
 MIN_TEXTS = 5
-HOST = "batch.example"
+PROVIDER = "fake"
 NOON = 1_770_000_000.0
 
 
@@ -34,11 +36,10 @@ class FakeService:
     vectors of a job, None leaves one out; `fails` makes a call about jobs fail, by its name.
     """
 
-    max_items: int = 1000
     model: str = "fake-1"
     dims: int = 64
     polls: int | None = None
-    state: JobState | None = None
+    state: str | None = None
     ordinary: list[str] = field(default_factory=list)
     jobs: dict[str, dict[str, str]] = field(default_factory=dict)
     polled: dict[str, int] = field(default_factory=dict)
@@ -48,9 +49,8 @@ class FakeService:
     on_submit: Callable[[], None] = lambda: None
 
     def embedder(self) -> RemoteEmbedder:
-        jobs = BatchApi(self.submit, self.look, self.results, self.cancel, self.max_items, 10**9)
         limits = Limits(items=100, input_tokens=2000)
-        service = Service("fake", self.model, f"https://{HOST}/v1", limits, self.send, batch=jobs)
+        service = Service(PROVIDER, self.model, "https://batch.example/v1", limits, self.send)
         return RemoteEmbedder(service)
 
     async def send(self, _client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
@@ -58,21 +58,21 @@ class FakeService:
         self.ordinary += [] if as_query else texts
         return self._vectors(texts)
 
-    async def submit(self, _client: Any, items: Sequence[tuple[str, str]]) -> str:
+    def submit(self, items: Sequence[tuple[str, str]]) -> str:
         self._fail("submit")
         self.on_submit()
         name = f"job-{len(self.jobs) + 1}"
         self.jobs[name] = dict(items)
         return name
 
-    async def look(self, _client: Any, name: str) -> JobState:
+    def fetch_state(self, name: str) -> str:
         self._fail("state")
         self.polled[name] = self.polled.get(name, 0) + 1
         if self.polls is not None and self.polled[name] > self.polls:
-            return JobState.DONE
-        return self.state or JobState.RUNNING
+            return "done"
+        return self.state or "running"
 
-    async def results(self, _client: Any, name: str) -> Mapping[str, Any]:
+    def fetch_results(self, name: str) -> Mapping[str, Any]:
         self._fail("results")
         texts = self.jobs[name]
         found = dict(zip(texts, self._vectors(list(texts.values())), strict=True))
@@ -80,12 +80,12 @@ class FakeService:
             found[key] = next((lie for words, lie in self.lies.items() if words in text), found[key])
         return {key: vector for key, vector in found.items() if vector is not None}
 
-    async def cancel(self, _client: Any, name: str) -> None:
+    def cancel(self, name: str) -> None:
         self._fail("cancel")
         self.cancelled.append(name)
 
     def finish(self) -> None:
-        self.state = JobState.DONE
+        self.state = "done"
 
     def _vectors(self, texts: list[str]) -> list[Any]:
         return list(HashingEmbedder().embed_documents(texts)[:, : self.dims])
@@ -101,6 +101,10 @@ class Clock:
 
     now: float = NOON
     slept: list[float] = field(default_factory=list)
+    strftime, localtime = staticmethod(time.strftime), staticmethod(time.localtime)
+
+    def time(self) -> float:
+        return self.now
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -116,6 +120,7 @@ class Place:
     service: FakeService = field(default_factory=FakeService)
     clock: Clock = field(default_factory=Clock)
     concurrency: int = 2
+    max_texts: int = 1000
     chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
     steps: list[Progress] = field(default_factory=list)
 
@@ -131,12 +136,12 @@ class Place:
     def embedder(self, use: str = "later", inner: Embedder | None = None) -> BatchEmbedder:
         return BatchEmbedder(
             inner or self.service.embedder(),
+            api=self.service,
             wait=use == "wait",
             concurrency=self.concurrency,
             min_texts=MIN_TEXTS,
+            max_texts=self.max_texts,
             wait_seconds=100.0,
-            clock=lambda: self.clock.now,
-            sleep=self.clock.sleep,
         )
 
     def write(self, path: str, *lines: str) -> None:
@@ -181,3 +186,9 @@ class Place:
 
 def reasons(report: SyncReport) -> set[str]:
     return {file.reason for file in report.waiting}
+
+
+def refuse(words: str) -> Exception:
+    """What httpx raises for an answer that says no."""
+    request = httpx.Request("GET", "https://batch.example/v1")
+    return httpx.HTTPStatusError(words, request=request, response=httpx.Response(404, request=request))

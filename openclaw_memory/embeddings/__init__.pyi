@@ -3,8 +3,6 @@ from .registry import load_embedder as load_embedder
 from .remote import RemoteEmbedder as RemoteEmbedder
 from .selection import EmbedderChoice as EmbedderChoice
 from .service import (
-    BatchApi as BatchApi,
-    JobState as JobState,
     Limits as Limits,
     Service as Service,
     ServiceError as ServiceError,

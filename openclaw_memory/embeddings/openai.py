@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings import rest
+from openclaw_memory.embeddings.rest import order_rows, send_json
 from openclaw_memory.embeddings.service import (
     Limits,
     Service,
@@ -17,7 +16,7 @@ from openclaw_memory.embeddings.service import (
     list_settings,
     require_key,
 )
-from openclaw_memory.embeddings.vectors import count_bytes, import_package
+from openclaw_memory.embeddings.vectors import count_bytes
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -49,7 +48,7 @@ def create(
         model: The name of the model.
         base_url: The address before `/embeddings`; by default `OPENAI_BASE_URL`, or OpenAI's own.
         api_key: By default `OPENAI_API_KEY`; a server on this machine needs none.
-        headers: Sent with each request, besides the SDK's own.
+        headers: Sent with each request; their names become part of the identity.
         dimensions: Shortens the vectors where the model can.
         query_prefix: Goes before queries: embeddinggemma wants "task: search result | query: ".
         document_prefix: Goes before documents: embeddinggemma wants "title: none | text: ".
@@ -59,14 +58,14 @@ def create(
         project: OpenAI's, for the bill.
 
     Raises:
-        MissingExtraError: The package `openai` is not installed.
+        MissingExtraError: httpx is not installed.
         EmbedderError: There is no key, or an option cannot be used.
     """
     check_numbers("openai", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
     url = check_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, DEFAULT_URL)
     own_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if is_on_this_machine(url) else None)
-    key = require_key("openai", own_key, "OPENAI_API_KEY", package="openai")
+    key = require_key("openai", own_key, "OPENAI_API_KEY")
     tokens = max_input_tokens or (MAX_INPUT_TOKENS if name.startswith("text-embedding-") else OTHER_MODELS_INPUT_TOKENS)
     room = tokens - max(count_bytes(query_prefix), count_bytes(document_prefix))
     if room < 1:
@@ -77,16 +76,8 @@ def create(
 
     async def send(client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         prefix = query_prefix if as_query else document_prefix
-        openai = import_package("openai", "openai")
-        sdk = openai.AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0, timeout=None)
-        try:  # the raw answer: the SDK would check nothing, and make an object of each vector
-            answer = await sdk.embeddings.with_raw_response.create(input=[prefix + text for text in texts], **params)
-        except openai.APIConnectionError as error:
-            raise error.__cause__ or error from None  # the cause says more
-        return rest.order_rows(json.loads(answer.content), len(texts))
-
-    def make_line(text: str) -> Mapping[str, Any]:
-        return {"method": "POST", "url": "/v1/embeddings", "body": {**params, "input": document_prefix + text}}
+        body = {**params, "input": [prefix + text for text in texts]}
+        return order_rows(await send_json(client, "/embeddings", body), len(texts))
 
     sent = {"OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {})}
     sent["Authorization"] = f"Bearer {key}"
@@ -99,18 +90,4 @@ def create(
         send=send,
         headers={header: value for header, value in sent.items() if value},
         settings=list_settings(headers, dimensions, max_input_tokens) | prefixes,
-        batch=rest.make_batch_api(make_line, {"completion_window": "24h"}, dimensions),
-        open_client=_open_client,
     )
-
-
-def _open_client(**options: Any) -> Any:
-    """Open the HTTP client of OpenAI's SDK, which reads answers without a bound, with one."""
-    openai = import_package("openai", "openai")
-
-    class BoundedClient(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, name-defined]
-        async def send(self, request: Any, **how: Any) -> Any:
-            response = await super().send(request, **{**how, "stream": True})
-            return response if how.get("stream") else await rest.read_whole(response, rest.MAX_BYTES)
-
-    return BoundedClient(**options, follow_redirects=False)

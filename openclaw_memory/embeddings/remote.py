@@ -8,9 +8,8 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -112,25 +111,6 @@ class RemoteEmbedder:
 
         return self._start(embed)
 
-    def ask(self, call: Callable[..., Awaitable[T]], *args: Any, seconds: float, tries: int | None = None) -> T:
-        """Return the answer of a function of the service's batch API.
-
-        Args:
-            call: The function.
-            args: Its arguments after the client.
-            seconds: How long each try may take.
-            tries: How often it is tried; by default as often as documents are.
-
-        Raises:
-            ServiceError: The call failed.
-        """
-
-        async def run(connection: _Connection) -> T:
-            return await self._retry(lambda: call(connection.client, *args), seconds, tries=tries)
-
-        with self._cancel_after([future := self._start(run)]):
-            return future.result()
-
     def close(self) -> None:
         """End connections, and requests that are waited for. The next request opens new connections."""
         with self._lock:
@@ -145,28 +125,23 @@ class RemoteEmbedder:
                 weakref.finalize(self, self._connection.close).atexit = False
             return asyncio.run_coroutine_threadsafe(work(self._connection), self._connection.loop)
 
-    @contextmanager
-    def _cancel_after(self, futures: Sequence[Future[Any]]) -> Iterator[None]:
-        """Cancel unfinished calls at the end; raise ServiceError after `close`."""
+    def _collect(self, futures: Sequence[Future[Embeddings]]) -> Matrix:
+        """Return the vectors of requests; after an error the others are cancelled."""
+        import numpy as np
+
+        matrices = []
         try:
-            yield
+            for future in futures:
+                vectors, errors = future.result()
+                if errors:
+                    raise next(iter(errors.values()))
+                matrices.append(vectors)
         except CancelledError as error:
             message = f"asking {self.endpoint} was ended by close(); ask again"
             raise ServiceError(message, FailureKind.PASSING) from error
         finally:
             for future in futures:
                 future.cancel()
-
-    def _collect(self, futures: Sequence[Future[Embeddings]]) -> Matrix:
-        import numpy as np
-
-        matrices = []
-        with self._cancel_after(futures):
-            for future in futures:
-                vectors, errors = future.result()
-                if errors:
-                    raise next(iter(errors.values()))
-                matrices.append(vectors)
         return np.concatenate(matrices)
 
     async def _embed(self, connection: _Connection, texts: Sequence[str], *, as_query: bool) -> Embeddings:
@@ -262,9 +237,7 @@ class RemoteEmbedder:
         self._dims = dims
         return vectors
 
-    async def _retry(
-        self, ask: Callable[[], Awaitable[T]], seconds: float, *, as_query: bool = False, tries: int | None = None
-    ) -> T:
+    async def _retry(self, ask: Callable[[], Awaitable[T]], seconds: float, *, as_query: bool = False) -> T:
         """Return the answer of `ask` within `seconds`, or raise the ServiceError of its last try."""
         for attempt in count(1):
             try:
@@ -276,7 +249,7 @@ class RemoteEmbedder:
             except Exception as raised:  # noqa: BLE001 - of httpx, of a provider, or of ours
                 error = read_failure(raised, self.service.origin, self.service.headers)
             is_busy = error.kind is FailureKind.BUSY and not as_query
-            if not error.is_passing or attempt >= (tries or (BUSY_TRIES if is_busy else self.policy.tries)):
+            if not error.is_passing or attempt >= (BUSY_TRIES if is_busy else self.policy.tries):
                 raise error
             first, longest = (BUSY_FIRST_WAIT, BUSY_LONGEST_WAIT) if is_busy else (FIRST_WAIT, LONGEST_WAIT)
             pause = first * 2 ** (attempt - 1) * (1 + random.uniform(0, JITTER))  # noqa: S311 - no secret
@@ -299,10 +272,10 @@ class _Connection:
         self.loop = asyncio.new_event_loop()
         self.slots = asyncio.Semaphore(concurrency)
         # Of the environment: proxies and certificates, except for servers on this machine.
-        self.client = (service.open_client or httpx.AsyncClient)(
+        self.client = httpx.AsyncClient(
             base_url=service.endpoint,
             headers={**service.headers, "Accept-Encoding": "identity"},
-            timeout=None,
+            timeout=None,  # noqa: S113 - asyncio bounds the whole answer, and not the wait for its parts
             limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
             trust_env=not is_on_this_machine(service.endpoint),
         )

@@ -42,35 +42,6 @@ class RetryPolicy(Struct, frozen=True):
     tries: int = 3
 
 
-class JobState(Enum):
-    """State of a batch job."""
-
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    EXPIRED = "expired"
-
-
-class BatchApi(Struct, frozen=True):
-    """A service's batch API: asynchronous functions of an `httpx.AsyncClient` and further arguments.
-
-    Attributes:
-        submit: Takes pairs of a key (1 to 64 letters and digits) and a text; returns the name of the job.
-        fetch_state: Takes the name; returns a `JobState`.
-        fetch_results: Takes the name; returns the vectors by key, without those that failed.
-        cancel: Takes the name; ends the job.
-        max_items: The most texts of a job.
-        max_bytes: The most bytes of its file.
-    """
-
-    submit: Callable[[Any, Sequence[tuple[str, str]]], Awaitable[str]]
-    fetch_state: Callable[[Any, str], Awaitable[JobState]]
-    fetch_results: Callable[[Any, str], Awaitable[Mapping[str, Any]]]
-    cancel: Callable[[Any, str], Awaitable[Any]]
-    max_items: int
-    max_bytes: int
-
-
 class Service(Struct, frozen=True):
     """An embedding service behind a URL.
 
@@ -83,8 +54,6 @@ class Service(Struct, frozen=True):
             queries. Returns a vector for each text, in order. It may raise whatever httpx raises.
         headers: Sent with each request. Their values are shown in no message.
         settings: Whatever else changes a vector (dimensions, prompts, names of headers); becomes part of the identity.
-        batch: The batch API, if there is one.
-        open_client: Takes the arguments of `httpx.AsyncClient`; opens another one, such as that of an SDK.
     """
 
     provider: str
@@ -94,8 +63,6 @@ class Service(Struct, frozen=True):
     send: Callable[[Any, list[str], bool], Awaitable[Sequence[Any]]]
     headers: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
-    batch: BatchApi | None = None
-    open_client: Callable[..., Any] | None = None
 
     @property
     def origin(self) -> str:
@@ -135,18 +102,18 @@ def check_url(url: str, example: str) -> str:
     return address
 
 
-def require_key(provider: str, key: str | None, *variables: str, package: str = "httpx") -> str:
-    """Return the key, or the first in these environment variables; check that the package is installed."""
+def require_key(provider: str, key: str | None, *variables: str) -> str:
+    """Return the key, or the first in these environment variables; check that httpx is installed."""
     key = next((value.strip() for value in (key, *map(os.environ.get, variables)) if value and value.strip()), "")
     if not key:
         from importlib.util import find_spec
 
-        missing = "" if find_spec(package) else f"; its package is missing too: {describe_install(provider)}"
+        missing = "" if find_spec("httpx") else f"; its package is missing too: {describe_install(provider)}"
         raise EmbedderError(
             f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
             f"{missing}"
         )
-    import_package(package, provider)
+    import_package("httpx", provider)
     return key
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.rest import ask_json, make_batch_api, order_rows
+from openclaw_memory.embeddings.rest import order_rows, send_json
 from openclaw_memory.embeddings.service import Limits, Service, check_numbers, check_url, list_settings, require_key
 
 DEFAULT_MODEL = "voyage-4-large"
@@ -52,9 +52,8 @@ def create(
     async def send(client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         kind = "query" if as_query else "document"
         body = {**params, "input": texts, "input_type": kind, "encoding_format": "base64"}
-        return order_rows(await ask_json(client, "POST", "/embeddings", json=body), len(texts))
+        return order_rows(await send_json(client, "/embeddings", body), len(texts))
 
-    job = {"completion_window": "12h", "request_params": {**params, "input_type": "document"}}
     return Service(
         provider="voyage",
         model=name,
@@ -63,5 +62,4 @@ def create(
         send=send,
         headers={**(headers or {}), "Authorization": f"Bearer {key}"},
         settings=list_settings(headers, dimensions, max_input_tokens),
-        batch=make_batch_api(lambda text: {"body": {"input": [text]}}, job, dimensions),
     )

@@ -52,7 +52,6 @@ LASTING = {
     "404": lies.status(404),
     "quota": lies.quota(),
     "redirect": lies.redirect(),
-    "gzip": lies.gzip_bomb(300 * lies.MEGABYTE),
 }
 
 
@@ -101,7 +100,7 @@ def test_a_compressed_answer_is_refused_and_not_unpacked(embedder, server):
     server.always(lies.gzip_bomb(300 * lies.MEGABYTE))
     tracemalloc.start()
     try:
-        with pytest.raises(ServiceError, match="compressed"):
+        with pytest.raises(ServiceError, match="nonsense"):
             embedder.embed_query("lock")
         assert tracemalloc.get_traced_memory()[1] < 32 * lies.MEGABYTE
     finally:

@@ -5,6 +5,8 @@ from batch_place import Place
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path, monkeypatch):
     (tmp_path / "workspace").mkdir()
-    return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
+    place = Place(tmp_path / "workspace", tmp_path / "index.sqlite")
+    monkeypatch.setattr("openclaw_memory_batch.embedder.time", place.clock)
+    return place

@@ -7,16 +7,19 @@ import stat
 from contextlib import closing
 from pathlib import Path
 
+import embedding_faults as faults
+import httpx
+import numpy as np
 import pytest
-from batch_place import HOST, MIN_TEXTS, NOON, FakeService, Place, reasons
+from batch_place import MIN_TEXTS, NOON, PROVIDER, FakeService, Place, reasons, refuse
 from openclaw_memory_batch import BatchEmbedder
-from openclaw_memory_batch.jobs import Job, JobsState, get_path, load, save
+from openclaw_memory_batch.embedder import Job, JobsState, load, save
+from openclaw_memory_batch.services import APIS
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.service import FailureKind, ServiceError
-from openclaw_memory.errors import ConfigError, StoreError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync
 from openclaw_memory.store import SqliteStore
@@ -30,7 +33,7 @@ def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(p
     first = place.sync()
     assert (len(first.added), len(first.waiting), first.embedded) == (8, 8, 0)
     (reason,) = reasons(first)
-    assert reason.startswith(f"8 texts are with {HOST}'s batch API since 2026-")
+    assert reason.startswith(f"8 texts are with {PROVIDER}'s batch API since 2026-")
     assert reason.endswith("; the next sync collects them")
     assert (place.found("memo"), place.vectors()) == (8, 0)
     place.service.finish()
@@ -42,17 +45,17 @@ def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(p
 
 
 def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place):
-    place.fill(8)
-    place.service.max_items, place.concurrency = 3, 3
+    place.fill(12)
+    place.max_texts, place.concurrency = 5, 3
     place.sync()
-    assert [len(job) for job in place.service.jobs.values()] == [3, 3, 2]
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 2]
     place.service.finish()
-    assert (place.sync().embedded, place.vectors()) == (8, 8)
+    assert (place.sync().embedded, place.vectors()) == (12, 12)
 
 
 def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place):
     place.fill(20)
-    place.service.max_items = 5
+    place.max_texts = 5
     report = place.sync()
     assert [len(job) for job in place.service.jobs.values()] == [5, 5]
     assert len(report.waiting) == 20
@@ -78,12 +81,6 @@ def test_ordinary_calls_are_made_otherwise(place, use, count, options):
 def test_an_embedder_without_a_batch_api_is_an_error(inner):
     with pytest.raises(ConfigError, match="has no batch API"):
         BatchEmbedder(inner)
-
-
-@pytest.mark.parametrize("concurrency", [0, True, 1.5])
-def test_a_number_of_jobs_that_is_none_is_an_error(place, concurrency):
-    with pytest.raises(ConfigError, match="concurrency"):
-        BatchEmbedder(place.service.embedder(), concurrency=concurrency)
 
 
 def test_a_note_written_meanwhile_is_embedded_at_once(place):
@@ -131,7 +128,7 @@ def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place):
 
 def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
     place.fill(8)
-    place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", FailureKind.DENIED))
+    place.service.on_submit = lambda: place.service.fails.update(submit=refuse("no"))
     report = place.sync("wait")
     assert place.clock.now - NOON == 2 * 100.0
     assert place.service.cancelled == ["job-1"]
@@ -147,27 +144,27 @@ def remember(notes: Path, count: int = 1000) -> None:
 def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(notes):
     remember(notes)
     service = FakeService()
-    with Memory.open(notes, embedder=BatchEmbedder(service.embedder())) as memory:
+    with Memory.open(notes, embedder=BatchEmbedder(service.embedder(), api=service, max_texts=1000)) as memory:
         report = memory.sync()
         assert report.waiting
         assert ([len(job) for job in service.jobs.values()], service.ordinary) == ([1000, 4], [])
         assert memory.search("boiler")[0].path == "memory/household.md"
         assert any("batch API" in notice for notice in memory.status().notices)
     service.finish()
-    with Memory.open(notes, embedder=BatchEmbedder(service.embedder())) as memory:
+    with Memory.open(notes, embedder=BatchEmbedder(service.embedder(), api=service, max_texts=1000)) as memory:
         assert (memory.sync().ok, service.ordinary) == (True, [])
         results = memory.search("boiler")
         assert (results.mode, results.reason, results.stale) == ("hybrid", None, False)
 
 
-def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_path):
-    pytest.importorskip("httpx")
+def test_a_memory_and_a_server_agree_on_jobs(notes, embedding_server, tmp_path, monkeypatch):
     place = Place(notes, tmp_path / "index.sqlite")
     place.fill(8)
     embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"))
     assert embedder is not None
     embedding_server.batch.polls = 3
-    batches = BatchEmbedder(embedder, wait=True, min_texts=MIN_TEXTS, sleep=place.clock.sleep)
+    monkeypatch.setattr("openclaw_memory_batch.embedder.time", place.clock)
+    batches = BatchEmbedder(embedder, wait=True, min_texts=MIN_TEXTS)
     with place.opened() as store:
         report = sync(SyncParts(Workspace.open(notes), store, batches, MemoryConfig()))
         assert (report.ok, len(embedding_server.seen("submit"))) == (True, 1)
@@ -177,7 +174,6 @@ def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_pa
 
 @pytest.mark.usefixtures("tries_again_at_once")
 def test_jobs_under_way_at_a_batch_service_are_counted(notes):
-    pytest.importorskip("httpx")
     options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
     providers = {"batch": {"provider": "openai", **options}}
     config = MemoryConfig(embedding=EmbeddingConfig(provider="batch", providers=providers))
@@ -188,31 +184,95 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
             meta = store.read_meta()
         assert meta is not None
         jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
-        save(get_path(index), {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})
+        record = Path(f"{index}.batches.json")
+        save(record, {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})
         batch = memory.status().batch
-        assert tuple(batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")) == (
+        assert tuple(batch[name] for name in ("mode", "jobs", "texts", "failures")) == (
             "later",
-            "openai",
             2,
             3,
             1,
         )
-        get_path(index).write_text("{")
+        record.unlink()
+        record.mkdir()
         assert "batches.json" in memory.status().batch["error"]
 
 
 def test_the_record_of_batch_jobs_is_neither_read_nor_written_through_a_link(tmp_path):
-    victim, index = tmp_path / "victim", tmp_path / "index.sqlite"
+    victim, record = tmp_path / "victim", tmp_path / "index.sqlite.batches.json"
     victim.write_text('{"model": {"jobs": [], "failures": 7}}')
-    get_path(index).symlink_to(victim)
-    with pytest.raises(StoreError):
-        load(get_path(index))
+    record.symlink_to(victim)
+    with pytest.raises(OpenClawMemoryError, match="link"):
+        load(record)
     for number in range(os.getpid() - 3, os.getpid() + 4):
-        (tmp_path / f"{get_path(index).name}.{number}").symlink_to(victim)
+        (tmp_path / f"{record.name}.{number}").symlink_to(victim)
     jobs = {"model": JobsState((Job("job-1", ["key"], 1, 0.0),))}
-    with pytest.raises(StoreError, match="link"):
-        save(get_path(index), jobs)
-    get_path(index).unlink()
-    save(get_path(index), jobs)
+    with pytest.raises(OpenClawMemoryError, match="link"):
+        save(record, jobs)
+    record.unlink()
+    save(record, jobs)
     assert victim.read_text() == '{"model": {"jobs": [], "failures": 7}}'
-    assert list(load(get_path(index))) == ["model"]
+    assert list(load(record)) == ["model"]
+
+
+# --- the services
+TEXTS = ["The launch is on Friday.", "Größe 42, «bis Freitag»", "line one\nline two\u2028line three"]
+ITEMS = [(f"{place:064x}", text) for place, text in enumerate(TEXTS)]
+services = pytest.mark.parametrize("provider", APIS)
+
+
+def reach(server, provider, model=None, **options):
+    """The batch API of a provider for which the server speaks, and the embedder."""
+    embedder = load_embedder(provider, model, **{"api_key": "key-1", "base_url": server.base_url(provider), **options})
+    return APIS[provider](embedder), embedder
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"), [("openai", None), ("gemini", None), ("gemini", "gemini-embedding-2"), ("voyage", None)]
+)
+def test_a_job_gives_the_vectors_that_requests_give(embedding_server, provider, model):
+    api, embedder = reach(embedding_server, provider, model, dimensions=128)
+    job = api.submit(ITEMS)
+    assert [api.fetch_state(job) for _ in range(2)] == ["running", "done"]
+    vectors = api.fetch_results(job)
+    assert sorted(vectors) == [key for key, _ in ITEMS]
+    np.testing.assert_allclose([vectors[key] for key, _ in ITEMS], embedder.embed_documents(TEXTS), atol=1e-6)
+    embedder.close()
+
+
+@services
+def test_texts_of_a_job_that_failed_are_left_out(embedding_server, provider):
+    embedding_server.batch.refused, embedding_server.batch.polls = {TEXTS[1]}, 0
+    api, _ = reach(embedding_server, provider)
+    job = api.submit(ITEMS)
+    assert api.fetch_state(job) == "done"
+    assert sorted(api.fetch_results(job)) == [ITEMS[0][0], ITEMS[2][0]]
+
+
+@services
+@pytest.mark.parametrize("outcome", ["failed", "expired"])
+def test_a_job_that_came_to_nothing_says_so(embedding_server, provider, outcome):
+    embedding_server.batch.outcome, embedding_server.batch.polls = outcome, 0
+    api, _ = reach(embedding_server, provider)
+    assert api.fetch_state(api.submit(ITEMS)) == outcome
+    other = api.submit(ITEMS)
+    api.cancel(other)
+    assert api.fetch_state(other) in {"failed", outcome}
+
+
+@pytest.mark.parametrize("location", ["{url}", "http://other.example/secrets", "file:///etc/passwd"])
+def test_the_results_of_a_job_are_fetched_from_a_store_of_the_service_without_the_key(embedding_server, location):
+    embedding_server.batch.polls = 0
+    api, _ = reach(embedding_server, "voyage", headers={"X-Gateway": "hush-hush"})
+    job = api.submit(ITEMS)
+    api.fetch_state(job)
+    url = f"{embedding_server.base_url('voyage')}/files/{embedding_server.jobs.jobs[job].output}/content"
+    embedding_server.script(faults.redirect(location.format(url=url)), at="download")
+    if location != "{url}":
+        with pytest.raises(httpx.HTTPStatusError, match="Redirect"):
+            api.fetch_results(job)
+        return
+    assert len(api.fetch_results(job)) == len(ITEMS)
+    first, second = embedding_server.seen("download")
+    assert (first.headers["authorization"], first.headers["x-gateway"]) == ("Bearer key-1", "hush-hush")
+    assert not {"authorization", "x-gateway"} & set(second.headers)
