@@ -78,8 +78,7 @@ class Sessions(MemoryPart):
         Args:
             session_id: The session.
             messages: The conversation, oldest first, each with `role` and `content`; None for the transcript's.
-            summary: Its subject, for the note too, which others may be shown; its first 4,000 UTF-16 units are
-                kept.
+            summary: Its subject, for the note too, which others may be shown.
 
         Returns:
             The snapshot. None if there was no message with words, or `sessions.snapshot_messages` is 0.

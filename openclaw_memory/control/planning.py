@@ -20,7 +20,6 @@ from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Skipped, Span, format_citation
 from openclaw_memory.workspace.excerpts import split_lines
-from openclaw_memory.workspace.paths import is_record, parse_daily_note_date
 from openclaw_memory.workspace.tombstones import Line
 
 _BLANKS = re.compile(r"\s+")
@@ -93,9 +92,7 @@ def plan_forgetting(
             spans = () if match.action == "remove" else merge_lines(match.lines)
             item, reason = content.item, "; ".join(match.reasons)
             steps.append(Step(item.path, item.kind, match.action, spans, reason, digest, item.size))
-    review += [
-        Review(item.path, f"it could not be read: {item.reason}") for item in skipped if _may_hold(request, item.path)
-    ]
+    review += [Review(item.path, f"it could not be read: {item.reason}") for item in skipped]
     removed = {get_plain_name(step.path) for step in steps if step.action == "remove"}
     removed |= {request.session} if request.session else set()
     keys = tuple(sorted(key for key, path in (states or {}).items() if path in removed))
@@ -103,14 +100,6 @@ def plan_forgetting(
     review.sort(key=lambda item: item.where)
     digest = sha256(repr((steps, keys)).encode("utf-8", "surrogatepass")).hexdigest()
     return ForgetPlan(tuple(steps), tuple(review), keys, digest)
-
-
-def _may_hold(request: ForgetRequest, path: str) -> bool:
-    """Return whether a file that could not be read may match the request."""
-    if request.since is not None or request.query is not None:
-        day = parse_daily_note_date(path)
-        return request.since is None or day is None or day >= request.since
-    return get_plain_name(path) == request.session or (request.key is not None and is_record(path))
 
 
 def merge_lines(lines: Iterable[int]) -> tuple[Span, ...]:

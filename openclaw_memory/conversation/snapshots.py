@@ -38,7 +38,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.redaction import redact_session, redact_talk
-from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
+from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.documents import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
@@ -61,10 +61,9 @@ TITLE = "Session Snapshot"  # of the entry in the day's note
 _SPEAKERS = frozenset({"user", "assistant"})
 _END = 3  # messages that identify the end of a conversation: a single one, such as "Thanks!", comes again
 MAX_UNITS = 500  # of UTF-16 that are kept of each message
-MAX_SUMMARY_UNITS = 4_000  # with the mark of the cut: as many as a search shows a model (`recall.max_chars`)
-_CUT = " […]"
 # The first message after a snapshot without a summary: some services want the user to begin.
 EARLIER = "The conversation began before this point. Its last messages follow; the end of long ones is cut off."
+_OPENINGS = (EARLIER, SUMMARY.partition("{")[0])
 # Fields of a message without words, in which nothing is masked.
 _UNMASKED = frozenset(
     {"id", "parentId", "type", "role", "name", "timestamp", "toolName", "toolCallId", "toolUseId", "tool_call_id"}
@@ -86,7 +85,7 @@ def save(
         workspace: The files.
         session_id: The session.
         messages: The conversation, oldest first; None for that of the session's transcript.
-        summary: Its subject; of a longer one than `MAX_SUMMARY_UNITS` the beginning is kept.
+        summary: Its subject.
         count: How many of the last messages are kept; with 0 nothing is.
         now: The moment, by default this one.
     """
@@ -97,17 +96,12 @@ def save(
         return None
     if messages is None:
         messages = workspace.open_log(session_id).read_messages()
-    earlier = _read_all(workspace, session_id)
-    # The first message after `resume` is in the file of the earlier end.
-    openings = {EARLIER, *(SUMMARY.format(summary=end.summary) for end in earlier if end.summary)}
-    ending = tuple(_keep_messages(policies, messages, openings)[-count:])
+    ending = tuple(_keep_messages(policies, messages)[-count:])
     if not ending:
         return None
-    topic = _shorten_summary(policies, summary)
+    topic = _clean_summary(policies, summary)
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as the file has it
-    if earlier and datetime.timedelta(0) <= earlier[0].timestamp - now < datetime.timedelta(seconds=1):
-        now = earlier[0].timestamp + datetime.timedelta(milliseconds=1)  # the later one stays the later one
     snapshot = Snapshot(session_id, now, ending, policies.mask(topic) if topic else None, "")
     with lock_snapshots(workspace.root, _PREFIX):
         snapshot = replace(snapshot, path=_find_free_path(workspace, snapshot))
@@ -262,8 +256,8 @@ def prepare_snapshot(
         PolicyError: A rule says never to store the summary.
     """
     policies = workspace.policies
-    topic = _shorten_summary(policies, summary)
-    ending = tuple(_keep_messages(policies, messages, (EARLIER,)))
+    topic = _clean_summary(policies, summary)
+    ending = tuple(_keep_messages(policies, messages))
     snapshot = Snapshot(session_id, timestamp, ending, policies.mask(topic) if topic else None, "")
     if not ending:
         raise InvalidInputError("it has no message with words that may be stored")
@@ -302,7 +296,7 @@ def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
         except OpenClawMemoryError as error:
             warn(str(error))
     own = [snapshot for snapshot in snapshots if session_id in {None, snapshot.session_id}]
-    return sorted(own, key=lambda snapshot: (snapshot.timestamp, snapshot.path), reverse=True)
+    return sorted(own, key=lambda snapshot: (snapshot.timestamp, len(snapshot.path), snapshot.path), reverse=True)
 
 
 def _find_free_path(workspace: Workspace, snapshot: Snapshot, taken: Collection[str] = ()) -> str:
@@ -347,8 +341,8 @@ def _read_text(value: object) -> str:
 # --- the messages -------------------------------------------------------------------------------------------
 
 
-def _shorten_summary(policies: Policies, summary: str | None) -> str | None:
-    """Return a summary on one line, without secrets and recalled text, of at most `MAX_SUMMARY_UNITS`.
+def _clean_summary(policies: Policies, summary: str | None) -> str | None:
+    """Return a summary on one line, without secrets and recalled text.
 
     Raises:
         PolicyError: A rule says never to store it.
@@ -357,13 +351,11 @@ def _shorten_summary(policies: Policies, summary: str | None) -> str | None:
         return None
     line = redact_session(" ".join(strip_recalled(check_text(summary, "the summary")).split()))
     policies.check(None, *filter(None, (summary, line)))
-    if measure_utf16(line) > MAX_SUMMARY_UNITS:  # masked before the cut: half a secret is not recognised
-        line = truncate_utf16(policies.mask(line), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
     return line or None
 
 
-def _keep_messages(policies: Policies, messages: Iterable[Message], left_out: Collection[str]) -> list[SnapshotMessage]:
-    """Return the messages of a snapshot: without those that have no words, may not be stored, or are in `left_out`.
+def _keep_messages(policies: Policies, messages: Iterable[Message]) -> list[SnapshotMessage]:
+    """Return the messages of a snapshot: without those that have no words, may not be stored, or begin a resumed one.
 
     Raises:
         InvalidInputError: They are not a list, or one is not a message.
@@ -378,7 +370,7 @@ def _keep_messages(policies: Policies, messages: Iterable[Message], left_out: Co
                 "those of a framework are for `save_snapshot` of its adapter"
             )
         role, text = _repair(message["role"]), _repair(strip_recalled(get_text(message)))
-        if not text.strip() or text == FORGOTTEN or text in left_out:
+        if not text.strip() or text == FORGOTTEN or text.startswith(_OPENINGS):
             continue
         short = truncate_utf16(_mask_text(policies, text), MAX_UNITS)
         try:
@@ -407,7 +399,7 @@ def _to_messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
 def _is_ahead(log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
     end = [message for message in snapshot.messages if message.role in _SPEAKERS][-_END:]
-    logged = iter(_keep_messages(log.files.policies, log.read_messages(), ()))
+    logged = iter(_keep_messages(log.files.policies, log.read_messages()))
     if end and all(message in logged for message in end):  # in this order, others between them
         return True
     *_, last = (None, *(get_time(entry) for entry in log.read_branch()))

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule, SessionsConfig
+from openclaw_memory.config import SessionsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import read_calls
@@ -188,27 +188,6 @@ def test_what_tools_answered_comes_first_as_data_and_is_kept_once(memory, summar
     messages = [*memory.sessions.resume("boats"), user("Thanks.")]
     again = save(memory, messages=messages, now=NOON + datetime.timedelta(hours=1))
     assert [one.content for one in again.messages] == ["De boot heet Zeemeeuw.", "Genoteerd.", "Found.", "Thanks."]
-
-
-@pytest.mark.parametrize("letter", ["x", "🙂"])
-def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, letter):
-    made = save(memory, summary=letter * 5_000)
-    shown = made.summary
-    assert shown == letter * (3_996 // (len(letter.encode("utf-16-le")) // 2)) + " […]"
-    assert json.loads(file_of(memory, made).read_text())["summary"] == shown
-    note = (memory.workspace.root / "memory/2026-11-22.md").read_text()
-    assert shown in note
-    assert len(note) < 4_200
-
-
-def test_a_cut_of_a_summary_reveals_no_half_of_what_a_policy_masks(tmp_path):
-    rule = PolicyRule("codes", "masked", pattern=r"code-\w{6}-end")
-    config = UTC.replace({"policies": (rule,)})
-    with Memory.open(tmp_path, embedder=None, config=config) as memory:
-        made = memory.sessions.snapshot("boats", BOATS, "x" * 3_985 + " code-471147-end and more")
-        (note,) = (tmp_path / "memory").glob("*.md")
-        for text in (made.summary, note.read_text(), (tmp_path / made.path).read_text()):
-            assert "code-4" not in text
 
 
 def test_what_an_earlier_end_was_about_is_said_too(memory):
