@@ -7,11 +7,10 @@ from contextlib import suppress
 from copy import copy
 from functools import cache, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec import structs
 
-from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.config.sections import MAX_RESULTS
 from openclaw_memory.documents.conversion import (
     OWN_FIELDS,
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
     from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import Matrix, Vector
 
-_Result = TypeVar("_Result")
 Results: TypeAlias = list[tuple[Document, float]]
 _Search: TypeAlias = Callable[..., list[Hit]]  # takes the number of hits, and a filter of chunks as `where`
 
@@ -108,7 +106,7 @@ class Documents:
         self._workspace, self._service, self._search = workspace, service, search
         self._cache = DocumentCache(workspace.files)
         self._locations = DocumentLocations(self._cache, service)
-        self._vectors = DocumentVectors(self._cache, service, bind_weakly(self._read))
+        self._vectors = DocumentVectors(self._cache, service)
         self._hidden, self.events = hidden, workspace.events
         self.files = DocumentFiles(workspace, self._cache, service, hidden)
         self._collection = ""
@@ -396,7 +394,7 @@ class Documents:
             hits = iterate_hits(store, narrow(partial(store.search_text, terms, source=source)), count)
             return take_distinct(self._resolve_hits(hits), k, accepts)
 
-        return self._read(search) if terms else []
+        return self._service.read(search) if terms else []
 
     @observed("search", _locate_results)
     def search_vector(
@@ -429,7 +427,7 @@ class Documents:
         check_k(k)
         unit, accepts, (narrow, count) = to_unit(vector), self._accept(where), self._make_narrower(where, k)
         if identity is None:
-            return self._read(lambda store: self._rank_by_chunks(store, unit, k, accepts, narrow))
+            return self._service.read(lambda store: self._rank_by_chunks(store, unit, k, accepts, narrow))
         self._vectors.take(vector_source)
 
         def search(store: Store) -> tuple[Results, bool, bool]:
@@ -439,7 +437,7 @@ class Documents:
             return results, self._vectors.can_restore(counts), is_current
 
         # One snapshot answers as a rule: each further one costs as much as the search itself.
-        results, is_lacking, is_current = self._read(search)
+        results, is_lacking, is_current = self._service.read(search)
         is_synced = False
         while is_lacking or not (is_current or is_synced):  # `restore` tries the same vectors once
             if not is_current:  # a person has changed a result: its vector is that of another text
@@ -447,7 +445,7 @@ class Documents:
                     self._service.sync(wait=0)
                 is_synced = True
             self._vectors.restore()
-            results, is_lacking, is_current = self._read(search)
+            results, is_lacking, is_current = self._service.read(search)
         if not results:
             self._vectors.check_not_lost(identity)
         return results
@@ -476,7 +474,7 @@ class Documents:
             vectors = ([rows[row_id] for row_id in own if row_id in rows] for own in ids)
             return [to_unit(np.sum(own, axis=0)) if len(own) > 1 else next(iter(own), None) for own in vectors]
 
-        return self._read(get)
+        return self._service.read(get)
 
     def get_vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
         """Return the identity of the model of the vectors that documents came with; None if they came with none.
@@ -523,16 +521,6 @@ class Documents:
         return sum(self._vectors.count_missing().values())
 
     # --- inside --------------------------------------------------------------------------------------------------
-
-    def _read(self, work: Callable[[Store], _Result]) -> _Result:
-        """Return the result of `work` on the index as it is now, built first if missing and rebuilt if damaged."""
-
-        def read() -> _Result:
-            with self._service.snapshot() as state:
-                self._service.sync_if_behind()
-                return work(state.store)
-
-        return self._service.run_recovering(read)[0]
 
     def _rank_by_chunks(
         self,

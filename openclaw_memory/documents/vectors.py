@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from openclaw_memory._log import warn
 from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
@@ -35,11 +35,8 @@ class DocumentVectors:
     both.
     """
 
-    def __init__(
-        self, cache: DocumentCache, service: IndexService, read: Callable[[Callable[[Store], Any]], Any]
-    ) -> None:
-        """Keep the vectors of an index; `read` calls a function on a snapshot."""
-        self._cache, self._service, self._read = cache, service, read
+    def __init__(self, cache: DocumentCache, service: IndexService) -> None:
+        self._cache, self._service = cache, service
         self._source: VectorSource | None = None  # the latest
         self._error = ""  # of the source, when it was to make lost vectors
         self._attempt: object = None  # the latest one in vain
@@ -106,8 +103,7 @@ class DocumentVectors:
         self._reported = lines
 
     def _count(self) -> Counts:
-        counts: Counts = self._read(lambda store: store.count_identities())
-        return counts
+        return self._service.read(lambda store: store.count_identities())
 
     def _find_model(self, counts: Counts) -> str | None:
         """Return the model of the latest source if it has vectors, else the commonest one."""
@@ -191,8 +187,7 @@ class DocumentVectors:
                 for identity, keyed in documents.items()
             }
 
-        lost: dict[str, dict[str, Document]] = self._read(drop_stored)
-        return lost
+        return self._service.read(drop_stored)
 
     def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
         self._service.store().add_vectors(keys, rows, identity)

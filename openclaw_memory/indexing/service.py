@@ -11,11 +11,11 @@ from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import proxy
 
 from msgspec.structs import replace
 
 from openclaw_memory._forks import check_process
-from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import (
@@ -116,7 +116,8 @@ class IndexService:
         self._suspected: set[str] = set()
         self._unread: str | None = None  # which files could not be read; "" for none, None until the store is asked
         self._missing: Mapping[str, int] | None = None  # files without vectors; None after a sync
-        self._staleness = Staleness(workspace, config, bind_weakly(self.store))
+        service = proxy(self)  # so that it is freed once nobody uses it
+        self._staleness = Staleness(workspace, config, lambda: service.store())  # noqa: PLW0108 - a method would keep it
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
         if config.sync.on_open:
@@ -247,6 +248,16 @@ class IndexService:
                 notice = self.repair(error, attempt, is_locked=is_locked) or notice
         raise AssertionError
 
+    def read(self, work: Callable[[Store], _Result]) -> _Result:
+        """Return the result of `work` on the index as it is now, built first if missing and rebuilt if damaged."""
+
+        def read() -> _Result:
+            with self.snapshot() as state:
+                self.sync_if_behind()
+                return work(state.store)
+
+        return self.run_recovering(read)[0]
+
     def repair(
         self, error: CorruptIndexError | IndexReplacedError, attempt: int, *, is_locked: bool = False
     ) -> str | None:
@@ -261,33 +272,31 @@ class IndexService:
             CorruptIndexError, IndexReplacedError: The error itself, if another attempt would not help: the index is
                 damaged and a sync that will replace it is at work, or it was replaced again and again.
         """
-        if isinstance(error, IndexReplacedError):
-            if attempt >= MAX_TRIES:
-                raise error
-            return None
-        if attempt >= MAX_REPAIRS:
+        if attempt >= (MAX_REPAIRS if isinstance(error, CorruptIndexError) else MAX_TRIES):
             raise error
-        return self._delete_damaged(error, is_certain=attempt == MAX_REPAIRS - 1, is_locked=is_locked)
+        if isinstance(error, IndexReplacedError):
+            return None
+        if is_locked:
+            return self._delete_damaged(error, is_certain=attempt > 0)
+        if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
+            raise error
+        try:
+            with self.store().lock("sync", RECOVERY_SECONDS, self._make_notify(None)) as is_alone:
+                if not is_alone:
+                    raise error
+                return self._delete_damaged(error, is_certain=attempt > 0)
+        except SyncBusyError as busy:
+            raise error from busy
 
-    def _delete_damaged(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
+    def _delete_damaged(self, damage: CorruptIndexError, *, is_certain: bool) -> str:
         """Delete the index if a deep check finds damage, or has missed it before; another process may have done so."""
         store, fault = self.store(), damage.damage or str(damage)
-        if is_locked:
-            problems = "; ".join(store.verify()) or (fault if is_certain else "")
-            if not problems:
-                return f"the index was read wrongly and is read again: {fault}"
-            # A search that meets the damage says so, and so does the sync that follows it.
-            self._recovered = store.delete_damaged(problems)
-            return self._recovered
-        if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
-            raise damage
-        try:
-            with store.lock("sync", RECOVERY_SECONDS, self._make_notify(None)) as is_alone:
-                if not is_alone:
-                    raise damage
-                return self._delete_damaged(damage, is_certain=is_certain, is_locked=True)
-        except SyncBusyError as busy:
-            raise damage from busy
+        problems = "; ".join(store.verify()) or (fault if is_certain else "")
+        if not problems:
+            return f"the index was read wrongly and is read again: {fault}"
+        # A search that meets the damage says so, and so does the sync that follows it.
+        self._recovered = store.delete_damaged(problems)
+        return self._recovered
 
     def make_searchable(self) -> str | None:
         """Sync if the index is missing, or its first build was cut short; return the reason if there was one before."""

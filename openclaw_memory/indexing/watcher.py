@@ -115,7 +115,7 @@ class Watcher:
 
     @property
     def is_running(self) -> bool:
-        """True if its thread is alive; a fork leaves none."""
+        """True if its thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     @property

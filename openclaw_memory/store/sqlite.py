@@ -10,11 +10,11 @@ from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
+from weakref import proxy
 
 import apsw
 from msgspec.structs import replace
 
-from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import (
     changes,
@@ -110,8 +110,12 @@ class SqliteStore:
         self._read_only = read_only
         self._hook = hook
         self._wants_extension = vector_extension
+        store = proxy(self)  # so that a store is freed, with its connections, once nobody uses it
         self._connections = Connections(
-            bind_weakly(self._connect), self.path, bind_weakly(self._open_first), bind_weakly(self._open_empty)
+            lambda path: store._connect(path),  # noqa: PLW0108 - a method would keep the store
+            self.path,
+            lambda: store._open_first(),  # noqa: PLW0108
+            lambda: store._open_empty(),  # noqa: PLW0108
         )
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
