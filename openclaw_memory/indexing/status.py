@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.scan import Scan
 
 NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
-IN_DOUBT = "written so soon before it was read that it may have changed"
 
 
 def read_status(
@@ -75,7 +74,7 @@ def read_status(
     lacking = count_missing_vectors(records)
     last_sync = decode_sync(store.get_meta(LAST_SYNC))
     failed, skipped = _list_left_out(service, last_sync)
-    dirty = explain_dirty(workspace, scan, records, {**failed, **skipped})
+    dirty = explain_dirty(scan, records, {**failed, **skipped})
     waiting = list_waiting(scan.files, records)
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     has_vectors = matches and (not lacking or has_any_vector(store, stored))
@@ -140,16 +139,13 @@ def read_status(
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def explain_dirty(
-    workspace: Workspace, scan: Scan, records: Mapping[str, FileRecord], failed: Mapping[str, str]
-) -> dict[str, str]:
+def explain_dirty(scan: Scan, records: Mapping[str, FileRecord], failed: Mapping[str, str]) -> dict[str, str]:
     """Return why the next sync would write or forget files, by path, in order.
 
-    Files are compared by stamps. If a stamp leaves doubt, the note is read: it then matches the index, or has changed.
+    Files are compared by their stamps.
 
     Args:
-        workspace: The files.
-        scan: Their stamps.
+        scan: The stamps of the files.
         records: Their records in the index.
         failed: Why the last sync could not index a file; it counts as long as the file is behind.
     """
@@ -158,11 +154,8 @@ def explain_dirty(
     reasons |= {file.path: NEW for file in difference.fresh}
     reasons |= {file.path: CHANGED for file in difference.touched}
     reasons |= {file.path: f"has no vectors yet: {file.reason}" for file in list_waiting(difference.touched, records)}
-    for file in difference.doubtful:
-        if (reason := _read_doubtful(workspace, file, records[file.path])) is not None:
-            reasons[file.path] = reason
     for path, reason in reasons.items():
-        if path in failed and reason in {NEW, CHANGED, IN_DOUBT}:
+        if path in failed and reason in {NEW, CHANGED}:
             reasons[path] = f"failed: {failed[path]}"
     return dict(sorted(reasons.items()))
 
@@ -173,22 +166,6 @@ def list_waiting(files: Sequence[MemoryFile], records: Mapping[str, FileRecord])
     lacking = [file for file in files if file.path in reasons]
     changed = {*compare(lacking, {path: replace(records[path], vectors_missing=None) for path in reasons}).dirty}
     return tuple(Skipped(file.path, reasons[file.path]) for file in lacking if file.path not in changed)
-
-
-def _read_doubtful(workspace: Workspace, file: MemoryFile, record: FileRecord) -> str | None:
-    """Return why a file with the same stamp is behind; None if its text matches the index.
-
-    A transcript only grows: one of the same size is the same.
-    """
-    if file.source == "sessions":
-        return None
-    from openclaw_memory.indexing.file_rows import read_note
-
-    try:
-        current, _ = read_note(workspace, file)
-    except (OpenClawMemoryError, OSError):
-        return IN_DOUBT
-    return None if current.hash == record.hash else CHANGED
 
 
 def _list_left_out(service: IndexService, last_sync: SyncRecord | None) -> tuple[Mapping[str, str], Mapping[str, str]]:

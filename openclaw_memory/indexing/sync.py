@@ -340,17 +340,15 @@ def list_missing_texts(
 # --- the description of an index -------------------------------------------------------------------------------------
 
 
-def describe_index(
-    embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None, *, policies: Policies = NONE
-) -> IndexMeta:
-    """Return the meta of an index built now with these parts; `dims` only if they are known."""
+def describe_index(embedder: Embedder | None, chunking: ChunkingConfig, *, policies: Policies = NONE) -> IndexMeta:
+    """Return the meta of an index built now with these parts; its vectors set the dimensions."""
     rules = {"policies": policies.digest} if policies else {}
     codes = {"token_codes": CODES_VERSION} if isinstance(get_inner(embedder), TokenEmbedder) else {}
     return IndexMeta(
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
         identity=embedder.identity if embedder else "none",
-        dims=dims,
+        dims=None,
         chunking={
             "rows": ROWS_VERSION,
             "masks": should_mask_listed_secrets(),

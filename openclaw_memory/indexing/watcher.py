@@ -139,16 +139,12 @@ class Watcher:
             weakref.finalize(self, _stop_at_exit, weakref.ref(self))
         return self
 
-    def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """End, after the transaction under way; it may be called twice.
-
-        Args:
-            timeout: How many seconds to wait for that at most.
-        """
+    def stop(self) -> None:
+        """End, after the transaction under way; it may be called twice."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+            self._thread.join(STOP_SECONDS)
 
     def __enter__(self) -> Self:
         return self.start()

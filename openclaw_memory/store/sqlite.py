@@ -92,7 +92,6 @@ class SqliteStore:
         self,
         path: str | os.PathLike[str],
         *,
-        read_only: bool = False,
         vector_extension: bool = True,
         hook: ConnectionHook | None = None,
     ) -> None:
@@ -102,12 +101,10 @@ class SqliteStore:
 
         Args:
             path: The index file.
-            read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
             hook: Sets up each connection: for example a cipher.
         """
         self.path = Path(path).expanduser()
-        self._read_only = read_only
         self._hook = hook
         self._wants_extension = vector_extension
         store = proxy(self)  # so that a store is freed, with its connections, once nobody uses it
@@ -124,12 +121,11 @@ class SqliteStore:
         self._resident: Resident | None = None  # of a snapshot, in its state
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
-        """Open and check the index at `path` now; it is created where missing, unless `read_only`.
+    def open(cls, path: str | os.PathLike[str], *, vector_extension: bool = True) -> Self:
+        """Open and check the index at `path` now; it is created where missing.
 
         Args:
             path: The index file.
-            read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
 
         Returns:
@@ -140,7 +136,7 @@ class SqliteStore:
                 of this library made it.
             CorruptIndexError: The file is damaged or is not a database.
         """
-        store = cls(path, read_only=read_only, vector_extension=vector_extension)
+        store = cls(path, vector_extension=vector_extension)
         try:
             with store._connections.open():
                 return store
@@ -166,15 +162,13 @@ class SqliteStore:
         )
 
     def _is_read_only(self) -> bool:
-        return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
+        return self.path.is_file() and not os.access(self.path, os.W_OK)
 
     def _open_first(self) -> apsw.Connection:
         """Return a connection to the file, which is made if missing, with readable tables."""
         read_only = self._is_read_only()
         if not read_only:
             prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
-        elif not self.path.is_file():
-            raise StoreError(f"{self.path}: there is no index here to read; sync first")
         db = self._open_existing(read_only)
         try:
             schema.check_header(db)

@@ -150,7 +150,7 @@ def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_aft
     delete = planted(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
-        reader = SqliteStore.open(index_file(notes), read_only=True)
+        reader = SqliteStore.open(index_file(notes))
         with reader.snapshot() as frozen:
             assert frozen.get_files()
             delete()

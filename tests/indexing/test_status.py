@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
@@ -15,7 +14,6 @@ from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.history import LAST_ERROR, encode_failure
-from openclaw_memory.indexing.status import CHANGED, explain_dirty
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Status
@@ -112,19 +110,6 @@ def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone_and_stays(
         assert memory.sync().removed == ()
         assert set(memory.status().dirty.values()) == {"cannot be looked at"}
         assert memory.status().files == 4
-
-
-def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(place):
-    file = place.write("memory/a.md", "memo")
-    os.utime(file, (1_790_000_000, 1_790_000_000))
-    place.sync()
-    # As if it had been read right after it was written.
-    known = {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.get_files().items()}
-    assert explain_dirty(place.workspace, place.workspace.scan(), known, {}) == {}
-    file.write_text("mime\n")
-    os.utime(file, (1_790_000_000, 1_790_000_000))
-    known = {path: replace(record, ctime_ns=file.stat().st_ctime_ns) for path, record in known.items()}
-    assert explain_dirty(place.workspace, place.workspace.scan(), known, {}) == {"memory/a.md": CHANGED}
 
 
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):

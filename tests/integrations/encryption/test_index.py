@@ -164,11 +164,10 @@ def test_a_store_without_the_hook_says_that_it_is_missing(filled):
 
 
 @pytest.mark.fault(38)
-@pytest.mark.parametrize("read_only", [True, False])
-def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes(filled, read_only):
+def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes(filled):
     before, key = files_of(filled), key_of(filled.parent)
     (locate_user_data() / "keys" / key).unlink()
-    store = open_store(filled, ENCRYPTED, read_only=read_only)
+    store = open_store(filled, ENCRYPTED)
     for call in (
         store.read_meta,
         lambda: store.get_chunks([1]),
