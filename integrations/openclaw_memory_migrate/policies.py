@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.workspace import MAX_LINE_BYTES, Workspace
+from openclaw_memory.flush import fit_entry
+from openclaw_memory.workspace import Workspace
 from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan, PlacedDocument, Section
 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
@@ -83,7 +83,7 @@ def _filter_entries(chat: Conversation, workspace: Workspace, left_out: list[Lef
         parent = before.get(entry["parentId"], entry["parentId"])
         try:
             policies.check_value({name: value for name, value in entry.items() if name not in _OF_THE_LOG})
-            reason = "" if _measure_entry(entry) <= MAX_LINE_BYTES else f"it is longer than {MAX_LINE_BYTES:,} bytes"
+            _, reason = fit_entry(entry)
         except PolicyError as error:
             reason = _make_refusal(error)
         if reason:
@@ -99,10 +99,6 @@ def _mask_place(conversation: Conversation, entry: Mapping[str, Any]) -> str:
         if entry["type"] != "message"
         else f"{conversation.place}, message {entry['id']!r}"
     )
-
-
-def _measure_entry(entry: Mapping[str, Any]) -> int:
-    return len(json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _make_refusal(error: PolicyError) -> str:
