@@ -21,7 +21,7 @@ from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import fence_results, make_path_test
+from openclaw_memory.tools import fence_results, find_audience
 
 IntentMode: TypeAlias = Literal["note", "interrupt"]
 
@@ -146,7 +146,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
         message = strip_recalled(str(latest.text))
 
         def make_detector(memory: Memory, session: str | None) -> Any:
-            return self._detector_of(memory.config) if make_path_test(memory, session) is None else None
+            return self._detector_of(memory.config) if find_audience(memory, session).is_user_alone else None
 
         detector = self._read_memory(make_detector)
         return (message, detector) if detector is not None and detector.is_worth_asking(message) else None

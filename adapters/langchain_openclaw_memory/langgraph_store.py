@@ -43,7 +43,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import compile_filter, item_files
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, SyncBusyError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import make_path_test
+from openclaw_memory.tools import find_audience
 
 _PASSAGES = 4  # of an item at most, on average, that a search returns
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
@@ -182,7 +182,7 @@ class OpenClawStore(BaseStore):
 
     def _may_show_records(self) -> bool:
         """Tell whether the readers of the session may see records, which are private."""
-        return make_path_test(self._memory, get_session_key(None, get_run_config())) is None
+        return find_audience(self._memory, get_session_key(None, get_run_config())).is_user_alone
 
     def _get_plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = self._memory.workspace.files.find(item_files.make_path(namespace, key))

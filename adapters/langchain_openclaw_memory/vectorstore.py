@@ -17,7 +17,7 @@ from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbe
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import make_path_test
+from openclaw_memory.tools import find_audience
 from openclaw_memory.types import Document as Written
 from openclaw_memory.workspace import SafeFolder
 
@@ -259,9 +259,9 @@ class OpenClawVectorStore(VectorStore):
     def _make_filter(self, condition: Filter | None, source: Source | None = None) -> Documents.Filter | None:
         """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
         tests: list[Callable[[Written], bool]] = []
-        may_show = make_path_test(self.memory, get_session_key(self.session_key, get_run_config()))
-        if may_show is not None:
-            tests.append(lambda document: may_show(document.path))
+        audience = find_audience(self.memory, get_session_key(self.session_key, get_run_config()))
+        if not audience.is_user_alone:
+            tests.append(lambda document: audience.may_see(document.path))
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
             tests.append(lambda document: document.path.startswith("sessions/") is (source == "sessions"))
         if isinstance(condition, Mapping):

@@ -20,7 +20,7 @@ from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import make_path_test
+from openclaw_memory.tools import find_audience
 
 if TYPE_CHECKING:
     from llama_index.core.base.llms.types import ChatMessage
@@ -89,7 +89,7 @@ class IntentBlock(PromptBlock):
         message = strip_recalled(latest.content or "") if latest is not None else ""
 
         def make_detector(memory: Memory, session: str | None) -> tuple[Any, Path] | None:
-            if make_path_test(memory, session) is not None:
+            if not find_audience(memory, session).is_user_alone:
                 return None
             return self._detector_of(memory.config), memory.workspace.root
 

@@ -28,7 +28,7 @@ from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError, WriteError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
-from openclaw_memory.tools import make_path_test
+from openclaw_memory.tools import find_audience
 from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
@@ -323,8 +323,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         is_default = query.mode == VectorStoreQueryMode.DEFAULT
         in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
-        may_show = make_path_test(self.memory, get_session_key(self.session_key))
-        results = answer(self._origins, query, may_show, folder=self._folder, in_words=in_words)
+        audience = find_audience(self.memory, get_session_key(self.session_key))
+        is_shown = None if audience.is_user_alone else audience.may_see
+        results = answer(self._origins, query, is_shown, folder=self._folder, in_words=in_words)
         return VectorStoreQueryResult(
             nodes=[to_node(document) for document, _ in results],
             similarities=[score for _, score in results],
@@ -348,11 +349,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     def _list_documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = build_filter(filters, folder=self._folder)
-        documents = self._origins.documents
         if node_ids is None:
-            return list(documents.iterate(where=where))
-        may_show = make_path_test(self.memory, get_session_key(self.session_key))
-        visible = (document for document in documents.get(node_ids) if may_show is None or may_show(document.path))
+            return list(self._origins.documents.iterate(where=where))
+        audience = find_audience(self.memory, get_session_key(self.session_key))
+        visible = [item for item in self._origins.documents.get(node_ids) if audience.may_see(item.path)]
         return [document for document in visible if where is None or where(document)]
 
     # --- async ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mcp_types import (
 )
 
 from openclaw_memory import Memory, OpenClawMemoryError
-from openclaw_memory.tools import make_path_test
+from openclaw_memory.tools import find_audience
 from openclaw_memory.types import MemoryFile
 
 SCHEME = "memory"
@@ -75,8 +75,8 @@ def list_resources(memory: Memory, session_key: str | None, cursor: str | None) 
         session_key: The session.
         cursor: The last path of the page before; None for the first page.
     """
-    is_visible = make_path_test(memory, session_key)
-    files = [file for file in memory.workspace.scan().files if is_visible is None or is_visible(file.path)]
+    audience = find_audience(memory, session_key)
+    files = [file for file in memory.workspace.scan().files if audience.may_see(file.path)]
     files = sorted((file for file in files if file.path > (cursor or "")), key=lambda file: file.path)
     page = files[:PAGE]
     more = page[-1].path if len(files) > PAGE else None
@@ -121,8 +121,8 @@ def check_shown(memory: Memory, session_key: str | None, uri: str) -> None:
     Raises:
         MCPError: They may not.
     """
-    is_visible, path = make_path_test(memory, session_key), parse_uri(uri).partition("#L")[0]
-    if is_visible is not None and not is_visible(path):
+    path = parse_uri(uri).partition("#L")[0]
+    if not find_audience(memory, session_key).may_see(path):
         raise MCPError(
             INVALID_PARAMS, f"{path} is private, and others read along here: it is shown in direct chats alone"
         )

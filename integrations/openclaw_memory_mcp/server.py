@@ -42,7 +42,7 @@ from mcp_types import (
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.events import acting_as
 from openclaw_memory.flush import flush_prompt
-from openclaw_memory.tools import make_path_test, may_cite, memory_tools, recall, recall_section
+from openclaw_memory.tools import find_audience, memory_tools, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
 from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.changes import Changes
@@ -114,7 +114,7 @@ class MemoryServer:
             NAME,
             version=__version__,
             title="Memory",
-            instructions=recall_section(names, citations=may_cite(memory, session_key)),
+            instructions=recall_section(names, citations=find_audience(memory, session_key).citations),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -225,7 +225,7 @@ class MemoryServer:
         """Return the session of a request: the one in its header, or the server's in a group."""
         headers = getattr(context.request, "headers", None)
         header = headers.get(SESSION_HEADER) if headers is not None else None
-        if not header or make_path_test(self.memory, self.session_key) is not None:
+        if not header or not find_audience(self.memory, self.session_key).is_user_alone:
             return self.session_key
         return str(header)
 

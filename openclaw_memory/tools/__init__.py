@@ -13,14 +13,13 @@ from openclaw_memory.tools.prompt import (
     recall_section,
     with_fewer_results,
 )
-from openclaw_memory.tools.visibility import check_memory, make_path_test, may_cite, record_fields, search_for
+from openclaw_memory.tools.visibility import check_memory, find_audience, record_fields, search_for
 
 __all__ = [
     "check_memory",
     "compose_session_start",
     "fence_results",
-    "make_path_test",
-    "may_cite",
+    "find_audience",
     "memory_tools",
     "recall",
     "recall_section",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -69,6 +69,14 @@ class Audience(msgspec.Struct, frozen=True):
     source: Source | None = None
     reason: str = ""
 
+    def may_see(self, path: str) -> bool:
+        """Return whether these readers may be shown a memory file.
+
+        Args:
+            path: Its path.
+        """
+        return self.is_user_alone or not is_private(path)
+
 
 def check_memory(memory: object) -> Memory:
     """Return `memory`, or refuse any other object.
@@ -93,7 +101,12 @@ def check_source(source: object) -> None:
 
 
 def find_audience(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
-    """Find the audience of a session by its key and its entry in `sessions.json`; without a key it is a direct chat.
+    """Find who reads the answers of a session, by its key and its entry in `sessions.json`.
+
+    Args:
+        memory: The memory.
+        session_key: The session; see `memory_tools`. Without a key it is a direct chat.
+        source: As for `memory_tools`.
 
     Raises:
         ConfigError: `source` is unknown.
@@ -135,16 +148,6 @@ def has_citations(mode: Citations, session_key: str | None) -> bool:
     return mode == "on" or (mode == "auto" and get_chat_type(session_key) == "direct")
 
 
-def may_cite(memory: Memory, session_key: str | None) -> bool:
-    """Return whether the readers of a session are shown files and lines, by `config.recall.citations`.
-
-    Args:
-        memory: The memory.
-        session_key: The session; see `memory_tools`.
-    """
-    return find_audience(memory, session_key).citations
-
-
 def is_private(path: str) -> bool:
     """Return whether a memory file is for direct chats alone: long-term notes, records and transcripts.
 
@@ -156,16 +159,6 @@ def is_private(path: str) -> bool:
         not path.startswith(f"{NOTES_FOLDER}/")
         and posixpath.basename(get_plain_name(path.casefold())) in _PRIVATE_NAMES
     )
-
-
-def make_path_test(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
-    """Make a test of paths for the readers of a session: whether they may be shown a file. None if they may see all.
-
-    Args:
-        memory: The memory.
-        session_key: The session; see `memory_tools`.
-    """
-    return None if find_audience(memory, session_key).is_user_alone else lambda path: not is_private(path)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
@@ -248,7 +241,7 @@ def search_for(
     transcript = cache(lambda: _write_transcript(in_view, policies))
 
     def is_visible(hit: SearchResult) -> bool:
-        if not audience.is_user_alone and is_private(hit.path):
+        if not audience.may_see(hit.path):
             return False
         return hit.source != "sessions" or not all(
             _is_in(transcript(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.tools import make_path_test, memory_tools, recall, search_for
+from openclaw_memory.tools import memory_tools, recall, search_for
 from openclaw_memory.tools.visibility import find_audience
 
 GROUP, DIRECT = "agent:main:telegram:group:42", "agent:main:main"
@@ -143,7 +143,6 @@ def test_a_setting_hides_what_is_private_wherever_nothing_says_that_the_user_alo
     memory = strict(opened)
     audience = find_audience(memory, key)
     assert (audience.is_user_alone, audience.citations) == (private, private)
-    assert (make_path_test(memory, key) is None) is private
     assert ("Otto" in recall(memory, QUESTION, session_key=key, min_score=0)) is private
     found = {hit.path for hit in search_for(memory, QUESTION, session_key=key, min_score=0)}
     assert found == (BOTH if private else OTHERS)

@@ -17,6 +17,7 @@ from openclaw_memory import Memory, errors
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, SealedFileError, WriteError
 from openclaw_memory.security.keys import VARIABLE, Key
 from openclaw_memory.store.sqlite import SqliteStore
+from openclaw_memory.tools import find_audience
 
 pytestmark = pytest.mark.usefixtures("with_key")
 HEALTH = "# Health\n\nThe blood group is O negative.\nThe allergy is against pollen.\n"
@@ -111,11 +112,10 @@ def test_lines_are_promoted_to_an_encrypted_long_term_memory_alone(memory, folde
 
 
 def test_a_private_note_stays_private_where_it_is_encrypted(memory):
-    from openclaw_memory.tools.visibility import make_path_test
-
-    shown = make_path_test(memory, "agent:main:whatsapp:group:1")
-    assert shown is not None
-    assert [path for path in ("MEMORY.md.age", "USER.md.age", "memory/a.md.age") if shown(path)] == ["memory/a.md.age"]
+    group = find_audience(memory, "agent:main:whatsapp:group:1")
+    assert [path for path in ("MEMORY.md.age", "USER.md.age", "memory/a.md.age") if group.may_see(path)] == [
+        "memory/a.md.age"
+    ]
 
 
 def test_what_is_encrypted_is_inspected_and_forgotten(memory, folder):
