@@ -21,7 +21,7 @@ WITHOUT_TEXT = {
     Memory: "append close delete documents edit embedder for_agent index_path open records sync watch",
     Notes: "sync_soon delete find_missing",
     Sessions: "",
-    Control: "",
+    Control: "list_sealed reseal",
     Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete sync",
     # `list_all` is for upkeep; what `sign` and `list_unsigned` show has a test of its own.
@@ -34,6 +34,7 @@ PROGRAMS = [*EDGES, *(CORE / "cli").rglob("*.py"), *(CORE / "tools").rglob("*.py
 # Those that read files, or take texts of a workspace: the row of each, or what it reads.
 FURTHER = {
     "adapters/langchain_openclaw_memory/_flush.py": "LangChain flush",
+    "adapters/langchain_openclaw_memory/langgraph_store.py": "LangGraph store, a record",
     "adapters/llama_index_openclaw_memory/_flush_model.py": "LlamaIndex memory block",
     "integrations/openclaw_memory_hooks/claude_code.py": "command hook",
     "integrations/openclaw_memory_hooks/command.py": "command hook",
@@ -51,8 +52,7 @@ NOT_SHOWN = {
     "integrations/openclaw_memory_audit/head.py": "its own log",
     "integrations/openclaw_memory_audit/log.py": "its own log",
     "integrations/openclaw_memory_audit/reading.py": "its own log",
-    "integrations/openclaw_memory_batch/jobs.py": "its own jobs",
-    "integrations/openclaw_memory_encryption/commands.py": "paths and keys",
+    "integrations/openclaw_memory_batch/embedder.py": "its own jobs",
     "integrations/openclaw_memory_encryption/keys.py": "keys",
     "integrations/openclaw_memory_lab/evaluation.py": "notes, to find quotations in them",
     "integrations/openclaw_memory_mcp/transports.py": "standard input",
