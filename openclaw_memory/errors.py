@@ -26,7 +26,7 @@ The tree::
         ├── ConflictError       the lines have changed since the caller saw them; the error has both versions
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
 
-Each message names the value that was wrong and what to do next; `nearest` and `remedy` return words for the latter.
+Each message names the value that was wrong and what to do next, in the words of `suggest` and `suggest_remedy`.
 """
 
 from __future__ import annotations

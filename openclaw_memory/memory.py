@@ -370,7 +370,6 @@ class Memory:
 
         Where nothing has changed and nothing is due, it is over at once, and where another one is under way, in any
         thread or process: `is_busy`. It changes records alone; of notes it reports.
-        `openclaw_memory.heartbeat.every(minutes, memory.heartbeat)` does it in the background.
 
         Args:
             budget_seconds: After this time no more work is begun; the report names the work left for the next one.

@@ -124,7 +124,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {get_flush_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"and the compaction above {get_compaction_threshold(200_000, CompactionConfig()):,}"),
-        (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
+        (AGENTS, f"the first and last {compaction.ASKED_CHARS:,} characters stay"),
     ],
 )
 def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
 from openclaw_memory.heartbeat.duplicates import Line, find_duplicates
-from openclaw_memory.indexing.background import Background
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records import Record, Records
 from openclaw_memory.records.resolution import is_high_impact
@@ -315,45 +314,3 @@ def _hash_files(scan: Scan) -> str:
 def _check_positive(name: str, value: object, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InvalidInputError(f"{name} is {value!r}, not {unit} above zero")
-
-
-class every:  # noqa: N801 - reads as a call: `with every(30, memory.heartbeat):`
-    """Run a heartbeat in the background, every some minutes, until `stop` or the end of the `with` block.
-
-    Attributes:
-        last: The latest report; None before the first.
-        error: The error that ended the latest heartbeat; None if it went well.
-    """
-
-    def __init__(self, minutes: float, beat: Callable[[], HeartbeatReport]) -> None:
-        """Begin.
-
-        Args:
-            minutes: How long to wait between two, above zero.
-            beat: `memory.heartbeat`, or a function that calls it.
-
-        Raises:
-            InvalidInputError: `minutes` is not above zero.
-        """
-        _check_positive("minutes", minutes, "a number")
-        self._beat = beat
-        self.last: HeartbeatReport | None = None
-        self.error: Exception | None = None
-        self._background = Background(self._run, minutes * 60)
-        self._background.start()
-
-    def stop(self) -> None:
-        """End, after the heartbeat under way. Calling it twice is allowed."""
-        self._background.stop()
-
-    def _run(self) -> None:
-        try:
-            self.last, self.error = self._beat(), None
-        except Exception as error:  # noqa: BLE001 - it is kept for the caller, and the next one tries again
-            self.error = error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()

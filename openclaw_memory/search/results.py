@@ -76,7 +76,9 @@ class SearchResults(Sequence[SearchResult]):
         After `search(..., options={"explain": True})` it also has the results that the threshold removed, and the
         features of lines.
         """
-        return explain_results(self)
+        rows = [_explain(result, rank) for rank, result in enumerate(self, 1)]
+        rejected = [_explain(result, None) for result in self.rejected]
+        return Explanation((*rows, *rejected), self.query, self.min_score)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each result.
@@ -222,13 +224,6 @@ class Explanation(Struct, frozen=True):
         return list(
             dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY, TASK})
         )
-
-
-def explain_results(results: SearchResults) -> Explanation:
-    """Return the parts of the scores of `results`, and of those that the threshold removed if the search kept them."""
-    rows = [_explain(result, rank) for rank, result in enumerate(results, 1)]
-    rejected = [_explain(result, None) for result in results.rejected]
-    return Explanation((*rows, *rejected), results.query, results.min_score)
 
 
 def _explain(result: SearchResult, rank: int | None) -> Explained:

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.heartbeat import every
 from openclaw_memory.heartbeat.duplicates import LIKENESS, Line, find_duplicates
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -201,21 +199,10 @@ def test_one_at_a_time_does_the_work_and_another_says_so(memory, moment, tmp_pat
     assert memory.heartbeat().is_quiet
 
 
-def test_it_beats_in_the_background_until_it_is_stopped(memory):
-    with every(0.0001, memory.heartbeat) as beats:
-        deadline = time.monotonic() + 30
-        while beats.last is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-    assert beats.last is not None
-    assert beats.error is None
-
-
 @pytest.mark.parametrize("budget", [0, -1, True, "5", float("nan")])
 def test_a_budget_is_a_number_of_seconds(memory, budget):
     with pytest.raises(InvalidInputError, match="budget_seconds"):
         memory.heartbeat(budget_seconds=budget)
-    with pytest.raises(InvalidInputError, match="minutes"):
-        every(budget, memory.heartbeat)
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=6, max_size=9).map(" ".join), max_size=12))
