@@ -13,7 +13,6 @@ from words import find_offenders, read_debts
 from openclaw_memory import AsyncMemory, Memory
 from openclaw_memory.backends import Backend
 from openclaw_memory.types import Embedder, Store
-from openclaw_memory.types.protocols import WordVectorEmbedder
 from openclaw_memory.workspace.notes import Notes
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +61,7 @@ def is_documented_elsewhere(owner: type, method: str) -> bool:
     """Whether a method is one of a protocol, of `Memory`, or of the framework's class that it overrides."""
     if any(method in vars(base) for base in owner.__mro__[1:]):
         return True
-    interfaces = [Backend, Embedder, WordVectorEmbedder, Store] + [Memory] * (owner in {AsyncMemory, Backend})
+    interfaces = [Backend, Embedder, Store] + [Memory] * (owner in {AsyncMemory, Backend})
     return any(method in vars(interface) for interface in interfaces if interface is not owner)
 
 

@@ -81,7 +81,8 @@ class ConnectionHook(Protocol):
 class Embedder(Protocol):
     """Turns text into L2-normalised float32 vectors. `testing.check_embedder` checks an implementation.
 
-    Vectors of different identities are never compared.
+    Vectors of different identities are never compared. An embedder may also have `embed_words(words)`: it returns the
+    vectors of lower-case words, shape (len(words), dims), not normalised, and lines are compared with a query by them.
 
     Attributes:
         provider (str): Name of the provider, such as `openai`.
@@ -121,19 +122,6 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Release connections and threads, if there are any. Calling it twice is allowed."""
-
-
-@runtime_checkable
-class WordVectorEmbedder(Embedder, Protocol):
-    """An embedder that also has vectors of single words, to compare lines with a query."""
-
-    def embed_words(self, words: Sequence[str]) -> Matrix:
-        """Return the vectors of words, shape (len(words), dims); not normalised.
-
-        Args:
-            words: Lower-case words, in the order of the rows.
-        """
-        ...
 
 
 @runtime_checkable
