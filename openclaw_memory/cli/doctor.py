@@ -79,10 +79,7 @@ def _check(memory: Memory, options: str) -> Iterator[Finding]:
 
 
 def check_workspace(folder: str) -> Finding:
-    """Check that the folder can be read and written."""
-    if not os.access(folder, os.R_OK | os.X_OK):
-        remedy = f"Get the right to read it, as with chmod u+rX {shlex.quote(folder)}"
-        return Finding("workspace", "problem", f"{folder} cannot be read", remedy)
+    """Check that the folder, which has been read, can be written."""
     if not os.access(folder, os.W_OK):
         remedy = "Searching works; to append notes, get the right to write there."
         return Finding("workspace", "note", f"{folder} is read-only", remedy)
