@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.config import locate_user_data, read_plugin_settings
+from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.errors import NotFoundError, UserKeyError, WorkspaceError, WriteError
 from openclaw_memory.security import Key, read_environment_keys
 from openclaw_memory.workspace import SafeFolder
@@ -174,7 +174,7 @@ def list_keys() -> tuple[Key, ...]:
 
 
 def _open_folder() -> SafeFolder:
-    return SafeFolder(locate_user_data() / "keys", create=True)
+    return SafeFolder(SafeFolder.locate_data().base / "keys", create=True)
 
 
 def _read_file(key_id: str) -> Key | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from openclaw_memory.config import locate_workspace_data, read_plugin_settings
+from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, StoreError
 from openclaw_memory.types import Excerpt, Progress, SearchResult, SyncReport
 from openclaw_memory.workspace import SafeFolder, Workspace
@@ -72,8 +72,8 @@ class QmdBackend:
         """
         self._workspace, self._builtin, self._config = workspace, builtin, config
         self._settings = settings = read_plugin_settings(config, "qmd", QmdSettings)
-        own = Path(settings.folder).expanduser() if settings.folder else locate_workspace_data(workspace.root) / "qmd"
-        self.folder = workspace.root / own
+        usual = SafeFolder.locate_data(workspace.root).base / "qmd"
+        self.folder = workspace.root / (Path(settings.folder).expanduser() if settings.folder else usual)
         """Where the copies and QMD's index are."""
         if self.folder.is_relative_to(workspace.root):
             raise ConfigError(f"plugins.qmd.folder {settings.folder!r} is in the workspace: name a folder outside")

@@ -2,7 +2,6 @@
 
 from openclaw_memory.config.checks import read_plugin_settings
 from openclaw_memory.config.config import MemoryConfig
-from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
 from openclaw_memory.config.sections import (
     ChunkingConfig,
     CompactionConfig,
@@ -21,5 +20,5 @@ from openclaw_memory.config.unread import find_unread_settings
 __all__ = [
     "ChunkingConfig", "CompactionConfig", "EmbeddingConfig", "FilesConfig", "MemoryConfig",
     "PolicyRule", "RecallConfig", "RecordsConfig", "SearchConfig", "SessionsConfig", "StoreConfig", "SyncConfig",
-    "find_unread_settings", "locate_user_data", "locate_workspace_data", "read_plugin_settings",
+    "find_unread_settings", "read_plugin_settings",
 ]  # fmt: skip

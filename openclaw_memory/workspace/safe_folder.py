@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace.atomic import (
     append_whole,
@@ -45,8 +45,8 @@ class SafeFolder:
         self.base, self._create = base, create
 
     @classmethod
-    def locate_data(cls, root: Path) -> SafeFolder:
-        """Locate the folder of a workspace in the user's data folder; the first write makes it.
+    def locate_data(cls, root: Path | None = None) -> SafeFolder:
+        """Locate the user's data folder, or the folder of a workspace in it; the first write makes it.
 
         Args:
             root: The workspace.
@@ -54,7 +54,7 @@ class SafeFolder:
         Raises:
             ConfigError: The user has no home folder.
         """
-        return cls(locate_workspace_data(root), create=True)
+        return cls(locate_user_data() if root is None else locate_workspace_data(root), create=True)
 
     @contextmanager
     def open(self, path: str) -> Iterator[int]:

@@ -23,7 +23,7 @@ from openclaw_memory_encryption.keys import State
 from processes import QUIET, points, python, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
-from openclaw_memory.config import locate_user_data
+from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import IndexLockedError, UserKeyError
 from openclaw_memory.security.keys import VARIABLE
 
