@@ -110,12 +110,11 @@ print(confirmed.value, confirmed.confidence, confirmed.is_confirmed)
 # ## Decaying
 #
 # For four months it does not come up. Confidence in a preference halves every 30 days, that in a confirmed one too. A
-# heartbeat writes it down, and reports what has faded without ever being confirmed.
+# heartbeat reports what has faded without ever being confirmed.
 
 # %%
 while len(days) < 160:
     live()
-    records.decay()  # as each heartbeat does
 
 for number in (confirmed_on, 70, 100, 130, 159):
     print(f"day {number}: {answers[number]}, confidence {confidences[number]:.2f}")

@@ -288,7 +288,7 @@ class OpenClawStore(BaseStore):
         default_ttl = (self.ttl_config or {}).get("default_ttl")
         observation = read_observation(op, name, stored, get_session_key(None, get_run_config()), default_ttl)
         value = (op.value or {})["value"]
-        if self._memory.workspace.policies and stored is not None and value == stored.value:
+        if self._memory.config.policies and stored is not None and value == stored.value:
             there = [record.value for record in self._memory.records.list_all() if record.path == stored.path]
             if there and there[0] != value:
                 raise InvalidInputError(

@@ -172,8 +172,8 @@ class Heartbeat:
     def _expire(self, _: _Beat) -> TaskReport:
         return TaskReport("", changed=tuple(self._records.expire()))
 
-    def _decay(self, beat: _Beat) -> TaskReport:
-        changed = self._records.decay()
+    def _find_faded(self, beat: _Beat) -> TaskReport:
+        changed = list[str]()
         faded = [record for record in self._records if record.confidence < STALE_CONFIDENCE and not record.is_confirmed]
         findings = list[Finding]()
         for record in faded[:MAX_FINDINGS]:
@@ -277,7 +277,7 @@ class Heartbeat:
 # In the order of their costs. Methods of an instance would keep it alive until a garbage collection.
 TASKS: Mapping[str, Callable[[Heartbeat, _Beat], TaskReport]] = {
     "expire": Heartbeat._expire,
-    "decay": Heartbeat._decay,
+    "decay": Heartbeat._find_faded,
     "reminders": Heartbeat._find_overdue,
     "revalidate": Heartbeat._find_unconfirmed,
     "stale": Heartbeat._find_stale,

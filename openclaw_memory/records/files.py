@@ -100,15 +100,6 @@ class RecordFiles:
         record = msgspec.structs.replace(record, problem=_explain_refusal(path, content))
         return apply_decay(record, since, now)
 
-    def read_confidence(self, path: str) -> float:
-        """Return the confidence in a file, as it was before it fell to that of this moment.
-
-        Args:
-            path: The file.
-        """
-        content = self._cache.load(path).content
-        return float(content.fields["confidence"]) if content is not None else 0.0
-
     def walk(self, now: datetime) -> Iterator[tuple[str, Record | RecordError]]:
         """Yield path and record, or the error, of each file, by path.
 

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -46,7 +45,6 @@ from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.records import (
-    DECAYING,
     Observation,
     Record,
     RecordSource,
@@ -456,40 +454,6 @@ class Records:
         paths = [record.path for record in self.list_all() if may_go(record)]
         removed = self._remove(paths, is_expired_still) if paths else []
         return [self._workspace.files.mask_path(path) for path in removed]
-
-    @observed("decay", locate_paths, writes=True)
-    def decay(self, least: float = 0.05) -> list[str]:
-        """Write the confidence of records as it is now, if it has fallen; return their paths.
-
-        Args:
-            least: By how much it must have fallen since it was last written, 0 to 1.
-
-        Raises:
-            WriteError: A file could not be written.
-        """
-        now, changed = self._get_time(), list[str]()
-
-        def edit(path: str, content: FrontMatter | None, info: Stat) -> Fields | None:
-            if info is None:
-                return None
-            record = self._files.parse(path, content, info.st_mtime_ns, now)
-            if record.problem is not None:
-                return None
-            return self._make_file(replace(record, version=record.version + 1), now, content)
-
-        for record in self.list_all():
-            path = record.path
-            if is_expired(record, now) or record.type not in DECAYING or record.problem is not None:
-                continue
-            if self._files.read_confidence(path) - record.confidence < least:
-                continue
-            if self._workspace.files.find_hiding_rule(path):  # nothing is written under such a name
-                continue
-            if documents.update(self._workspace.files, path, partial(edit, path)):
-                changed.append(path)
-        if changed:
-            self._on_write()
-        return changed
 
     # --- policies ---------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ WITHOUT_TEXT = {
     Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete sync",
     # `list_all` is for upkeep; what `sign` and `list_unsigned` show has a test of its own.
-    Records: "decay expire forget list_all list_unsigned sign",
+    Records: "expire forget list_all list_unsigned sign",
 }
 ROWS = {row.partition(",")[0] for row in (*SHOWING, *WRITING)}
 

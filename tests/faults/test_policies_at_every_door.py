@@ -364,7 +364,6 @@ def test_a_record_of_a_forbidden_name_expires_and_does_not_fade(tmp_path):
         kept.write_text(before, encoding="utf-8")
         assert memory.records.find() == []
         memory.records._clock = lambda: datetime.now(UTC) + timedelta(days=365)
-        assert memory.records.decay(least=0.01) == []
         assert memory.records.expire() == ["memory/records/preference/***.lands.md"]
     assert [file.name for file in folder.iterdir()] == ["falcon.rests.md"]
     assert kept.read_text(encoding="utf-8") == before

@@ -151,7 +151,6 @@ def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
         answer = tools[name].run({"type": "fact", "key": "door.code", "value": "amber eight"})
         assert answer.data["status"] == "unavailable"
     memory.heartbeat()
-    memory.records.decay()
     assert (root / DOOR).read_bytes() == before
 
 
@@ -259,10 +258,9 @@ def test_other_ends_of_lines_are_no_forgery(memory, root):
     assert memory.records.get("fact", "door.code").value == "amber seven"
 
 
-def test_a_token_and_decay_keep_a_record_signed(memory):
+def test_a_token_keeps_a_record_signed(memory):
     memory.records.remember("preference", "tea", "green", sensitivity="high", token="call-1")
     memory.records.remember("preference", "tea", "green", sensitivity="high", token="call-1")
-    memory.records.decay(least=0.0)
     assert memory.records.get("preference", "tea").value == "green"
     source = RecordSource("chat_turn", "turn-9", memory.records.get("preference", "tea").source.observed_at)
     memory.records.remember("preference", "tea", "black", source=source)
