@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -183,8 +184,6 @@ def is_text_block(block: object) -> bool:
 
 
 def _parse_arguments(arguments: object) -> dict[str, Any]:
-    import json
-
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -218,6 +217,4 @@ def _count_block_chars(block: Mapping[str, Any]) -> int:
 
 
 def _count_json_chars(value: Mapping[str, Any]) -> int:
-    import json
-
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))

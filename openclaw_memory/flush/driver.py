@@ -152,7 +152,7 @@ def _run(
         if (turn := begin()) is None:
             return None
         conversation, model = prepare(turn)
-        deadline, steps = time.monotonic() + turn.timeout, _drive(turn, conversation, model)
+        deadline, steps = time.monotonic() + turn.timeout, _show(turn, conversation, model)
         request = next(steps, None)
         while request is not None and not is_cancelled():
             reply = ask(model.ask, request)
@@ -205,19 +205,10 @@ def _advance(steps: _Turn, reply: Future[Any]) -> list[Any] | None:
         return None
 
 
-def _drive(turn: FlushTurn, conversation: Conversation, model: FlushModel[Any]) -> _Turn:
-    try:
-        fits = model.room is None or _measure(model, conversation) <= model.room
-        parts = [conversation] if fits else _split(model, conversation, model.room or 0)
-        reply = yield from _show_parts(turn, parts, model)
-    except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the turn
-        turn.fail(error)
-    else:
-        turn.finish(reply)
-
-
-def _show_parts(turn: FlushTurn, parts: list[Conversation], model: FlushModel[Any]) -> _Steps:
-    """Show the model each part, the ones it finds too long in halves; return its last text."""
+def _show(turn: FlushTurn, conversation: Conversation, model: FlushModel[Any]) -> _Turn:
+    """Show the model each part of a conversation, the ones it finds too long in halves; finish with its last text."""
+    fits = model.room is None or _measure(model, conversation) <= model.room
+    parts = [conversation] if fits else _split(model, conversation, model.room or 0)
     calls = iter(range(turn.max_calls))
     while True:
         part = parts[0]
@@ -232,7 +223,8 @@ def _show_parts(turn: FlushTurn, parts: list[Conversation], model: FlushModel[An
                 raise
             continue
         if len(parts) == 1:
-            return reply
+            turn.finish(reply)
+            return
         # A note about the next part would hide that this one was not saved.
         if turn.unwritten:
             raise RuntimeError(f"the text that the model wanted to save was not written: {turn.unwritten}")

@@ -197,14 +197,6 @@ class Policies:
             return value if (masked := self.mask(str(value), about)) == str(value) else masked
         return value
 
-    def strip_unstorable(self, text: str) -> str:
-        """Return a text with the lines blank that a `never-store` rule matches; they keep their numbers.
-
-        Args:
-            text: The text, which belongs to no record.
-        """
-        return self._clear_lines(text, None)
-
     def list_matching_rules(self, text: str) -> str | None:
         """List the names of the rules that leave lines of a file out, quoted and separated by commas, or None.
 
@@ -223,15 +215,20 @@ class Policies:
         if about is None and self._asks_for_records:
             about = parse_about(text)
         patterns = [rule.pattern for rule in self._masked if rule.is_match(text, about)]
-        left = self._clear_lines(text, about)
+        left = self.strip_unstorable(text, about)
         if None in patterns:
             return _mask_record(left)
         spans = _find_spans(patterns, left)
         # What a mask leaves may read on, and match again.
-        return self._clear_lines(_mask_spans(left, spans), about) if spans else left
+        return self.strip_unstorable(_mask_spans(left, spans), about) if spans else left
 
-    def _clear_lines(self, text: str, about: About | None) -> str:
-        """Return the text with the lines blank that may not be stored, until no rule matches the remainder."""
+    def strip_unstorable(self, text: str, about: About | None = None) -> str:
+        """Return the text with the lines blank that may not be stored, until no rule matches the remainder.
+
+        Args:
+            text: The text; its lines keep their numbers.
+            about: The record that it belongs to; None if it belongs to none.
+        """
         while True:
             patterns = [rule.pattern for rule in self._never if rule.is_match(text, about)]
             if None in patterns:
