@@ -50,6 +50,7 @@ class _Match:
     lines: set[int] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     review: list[Review] = field(default_factory=list)
+    digest: str = ""
 
     def remove_file(self, reason: str) -> None:
         self.action = "remove"
@@ -80,17 +81,16 @@ def plan_forgetting(
         zone: The zone of days; the machine's where None.
     """
     steps, review = list[Step](), list[Review]()
-    every = [(content, *_match_file(request, content, zone)) for content in contents]
-    lost = {item.item.path for item, match, _ in every if item.item.kind == "snapshot" and match.action is not None}
-    for content, match, digest_seen in every:
-        digest = digest_seen
+    every = [(content, _match_file(request, content, zone)) for content in contents]
+    lost = {item.item.path for item, match in every if item.item.kind == "snapshot" and match.action is not None}
+    for content, match in every:
         if lost and content.item.kind == "day" and match.action != "remove":
             match.add_lines("day", find_mentions(lost, split_lines(content.text)), "they name a snapshot that goes")
-            digest = digest or sha256(content.data).hexdigest()
         review += match.review
         if match.action is not None:
             spans = () if match.action == "remove" else merge_lines(match.lines)
             item, reason = content.item, "; ".join(match.reasons)
+            digest = match.digest or sha256(content.data).hexdigest()
             steps.append(Step(item.path, item.kind, match.action, spans, reason, digest, item.size))
     review += [Review(item.path, f"it could not be read: {item.reason}") for item in skipped]
     removed = {get_plain_name(step.path) for step in steps if step.action == "remove"}
@@ -117,8 +117,7 @@ def merge_lines(lines: Iterable[int]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo | None) -> tuple[_Match, str]:
-    """Return the match of a file, and the digest of the file."""
+def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo | None) -> _Match:
     match, item = _Match(), content.item
     spans = request.paths.get(item.path)
     if spans is not None and not spans:
@@ -126,7 +125,8 @@ def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo 
     elif spans and item.kind != "transcript":
         match.add_lines(item.kind, _expand_spans(spans), "these lines were named")
     if item.kind == "transcript":
-        return match, _match_transcript(match, request, content, spans or ())
+        match.digest = _match_transcript(match, request, content, spans or ())
+        return match
     if item.kind == "snapshot" and item.key in request.session_ids:
         match.remove_file("it is a snapshot of the session")
     if request.since is not None:
@@ -136,7 +136,7 @@ def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo 
     key, glob = (item and unicodedata.normalize("NFC", item) for item in (item.key, request.key))
     if glob is not None and item.kind == "record" and key is not None and fnmatchcase(key, glob):
         match.remove_file(f"its key matches {request.key!r}")
-    return match, sha256(content.data).hexdigest() if match.action is not None else ""
+    return match
 
 
 def find_mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:

@@ -151,7 +151,7 @@ def _apply_edit(record: Record, fields: Mapping[str, Any], text: str, changed_at
     if make_sentence(record.key, value) == latest:
         return record
     source = RecordSource("user", record.path, changed_at)
-    newest = RecordVersion(version=version, since=changed_at, value=value, confidence=record.confidence, source=source)
+    newest = RecordVersion(version, changed_at, value, record.confidence, source)
     return replace(
         record,
         value=value,

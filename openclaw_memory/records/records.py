@@ -554,7 +554,6 @@ class Records:
 
 
 def _make_record(call: _Call, first: Observation, sensitivity: Sensitivity, ttl: int | None, now: datetime) -> Record:
-    newest = _make_version(1, first, now)
     return Record(
         memory_id=f"mem_{secrets.token_hex(8)}",
         user_id=call.user_id,
@@ -571,7 +570,7 @@ def _make_record(call: _Call, first: Observation, sensitivity: Sensitivity, ttl:
         created_at=now,
         updated_at=now,
         path=call.path,
-        history=(newest,),
+        history=(RecordVersion(1, now, first.value, first.confidence, first.source),),
     )
 
 
@@ -585,7 +584,7 @@ def _make_next(record: Record, latest: Observation, settlement: Settlement, ttl:
     current = replace(rated, ttl=ttl, source=source, last_confirmed_at=source.observed_at, updated_at=now)
     if is_same(latest.value, record.value):
         return current
-    newest = _make_version(version, latest, now)
+    newest = RecordVersion(version, now, latest.value, latest.confidence, latest.source)
     return replace(
         current,
         value=latest.value,
@@ -594,11 +593,6 @@ def _make_next(record: Record, latest: Observation, settlement: Settlement, ttl:
         is_confirmed=False,
         history=add_value(record.history, newest),
     )
-
-
-def _make_version(version: int, observation: Observation, since: datetime) -> RecordVersion:
-    value, confidence, source = observation.value, observation.confidence, observation.source
-    return RecordVersion(version=version, since=since, value=value, confidence=confidence, source=source)
 
 
 def _check_call(
