@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -15,12 +16,14 @@ from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAl
 from openclaw_memory.text.front_matter import parse
 from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile
+from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.encodings import decode, is_utf16
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, parse_daily_note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript, parse_daily_note_date
 from openclaw_memory.workspace.tombstones import Line, read_lines
 
 
@@ -107,6 +110,33 @@ def locate_any(workspace: Workspace, path: str) -> Place:
     if snapshots.is_snapshot(path):
         return workspace.files.make_place(path)
     return workspace.locate(path)
+
+
+def lock_any(workspace: Workspace, place: Place) -> AbstractContextManager[None]:
+    """Return the lock under which a file is written.
+
+    Args:
+        workspace: The files.
+        place: The file, as `locate_any` returns it.
+    """
+    if snapshots.is_snapshot(place.path):
+        return snapshots.lock_snapshots(workspace.root, place.path)
+    if is_transcript(place.path):
+        return lock_file(Path(place.base, *place.parts[:-1], ".lock"), place.path)
+    return workspace.files.lock(place.path)
+
+
+def is_sealed(workspace: Workspace, path: str) -> bool:
+    """Return whether a file is sealed; False if it cannot be read.
+
+    Args:
+        workspace: The files.
+        path: A path.
+    """
+    try:
+        return path.endswith(SUFFIX) or workspace.files.is_sealed(locate_any(workspace, path))
+    except (OpenClawMemoryError, OSError):
+        return False
 
 
 def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
-from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.errors import ConfigError, InvalidInputError, WriteError
 from openclaw_memory.events import Location, locate_citation, observed
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
 from openclaw_memory.workspace.days import to_day
@@ -170,9 +170,13 @@ class Control(MemoryPart):
 
     def list_sealed(self) -> list[str]:
         """List all encrypted files, whether they can be decrypted or not."""
-        from openclaw_memory.control.sealing import list_sealed
+        from openclaw_memory.control.contents import is_sealed, with_transcripts
+        from openclaw_memory.conversation.snapshots import list_paths
 
-        return list_sealed(self._workspace)
+        every = with_transcripts(self._workspace)
+        listing = every.scan()
+        paths = {file.path for file in listing.files} | {file.path for file in listing.skipped}
+        return sorted(path for path in paths.union(list_paths(every.root)) if is_sealed(every, path))
 
     def reseal(self, path: str, *, sealed: bool) -> str:
         """Encrypt a file with the present key, or decrypt it; return its new path. Killed, it leaves one whole file.
@@ -186,9 +190,17 @@ class Control(MemoryPart):
             SealedFileError: The index is plain, a key is not here, or the file is damaged.
             WriteError: It cannot be written.
         """
-        from openclaw_memory.control.sealing import reseal
+        from openclaw_memory.control.contents import locate_any, lock_any, with_transcripts
+        from openclaw_memory.workspace.paths import is_of_the_agent, is_transcript
 
-        return reseal(self._workspace, path, sealed=sealed)
+        every = with_transcripts(self._workspace)
+        place = locate_any(every, path)
+        if not is_transcript(place.path) and place.base != str(every.root):
+            raise WriteError(f"{place.path} lies outside of the workspace, where files are only read: change it there")
+        if is_of_the_agent(every.root, place.path):
+            raise WriteError(f"{place.path} is the agent's own, which reads it as it is: leave it plain")
+        with lock_any(every, place):
+            return every.files.reseal(place, sealed=sealed).path
 
 
 def _mask_item(workspace: Workspace, item: Item) -> Item:

@@ -6,29 +6,25 @@ import datetime
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory.control.contents import get_zone, locate_any, read_contents, with_transcripts
+from openclaw_memory.control.contents import get_zone, locate_any, lock_any, read_contents, with_transcripts
 from openclaw_memory.control.planning import ForgetRequest, fold_words, plan_forgetting
-from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Skipped, Span, parse_citation
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now, to_day
 from openclaw_memory.workspace.encodings import is_utf16
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     RECORDS_FOLDER,
     TRANSCRIPTS,
-    Place,
     is_of_the_agent,
     locate_transcripts,
 )
@@ -160,7 +156,7 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
     every = with_transcripts(workspace)
     remaining = list[Skipped]()
     folder = locate_transcripts(workspace.root, workspace.sessions)
-    forgotten = _apply_files(every, plan.steps, folder, remaining)
+    forgotten = _apply_files(every, plan.steps, remaining)
     _remove_empty_folders(workspace.root, [step.path for step in plan.steps])
     if plan.sessions:
         with _collect_errors(remaining, f"{TRANSCRIPTS}/{FILE_NAME}"):
@@ -175,22 +171,18 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
     return ForgetReceipt(plan, False, tuple(sorted(forgotten)), tuple(remaining), why is None)
 
 
-def _apply_files(workspace: Workspace, steps: Sequence[Step], folder: Place, remaining: list[Skipped]) -> list[str]:
+def _apply_files(workspace: Workspace, steps: Sequence[Step], remaining: list[Skipped]) -> list[str]:
     """Apply steps, once all were checked; return the places that are gone, and add the others to `remaining`."""
     forgotten = list[str]()
     notes = [step for step in steps if step.kind not in {"transcript", "snapshot"}]
     ends = [step for step in steps if step.kind == "snapshot"]
     talks = [step for step in steps if step.kind == "transcript"]
     with ExitStack() as locks:
-        for some, lock in (
-            (notes, workspace.files.lock),
-            (talks, partial(lock_file, Path(folder.base, *folder.parts, ".lock"))),
-            (ends, partial(lock_snapshots, workspace.root)),
-        ):
+        for some in (notes, talks, ends):
             is_held = not some
             with _collect_errors(remaining, *(step.citation for step in some)):
                 if some:
-                    locks.enter_context(lock(some[0].path))
+                    locks.enter_context(lock_any(workspace, locate_any(workspace, some[0].path)))
                     is_held = True
             if not is_held:
                 some.clear()

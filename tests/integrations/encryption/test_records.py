@@ -9,7 +9,7 @@ from openclaw_memory_encryption import age
 from processes import KILLED
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConflictError, RecordError, SealedFileError, SignatureError
+from openclaw_memory.errors import ConflictError, RecordError, SealedFileError
 
 pytestmark = pytest.mark.usefixtures("with_key")
 PLAIN_PATH, PATH = "memory/records/fact/health.blood.md", "memory/records/fact/health.blood.md.age"
@@ -128,19 +128,3 @@ def test_a_move_that_is_killed_leaves_one_file_that_can_be_read(tmp_path, before
         assert ended == 9
     assert ended == 0
     assert calls >= 3
-
-
-def test_a_plain_file_in_the_place_of_an_encrypted_record_is_shown_nowhere(memory, folder):
-    door = "memory/records/fact/door.code.md"
-    kept = memory.records.remember("fact", "door.code", "amber seven", sensitivity="high").record
-    assert memory.records.get("fact", "door.code").value == "amber seven"
-    other = memory.records.remember("fact", "tea", "green").record
-    planted = (folder / other.path).read_text().replace("tea", "door.code").replace("green", "amber eight")
-    for keep_both in (True, False):
-        (folder / door).write_text(planted)
-        if not keep_both:
-            (folder / kept.path).unlink()
-        with pytest.raises(SignatureError):
-            memory.get(door)
-        assert "amber eight" not in [one.value for one in memory.records]
-        assert door not in [hit.path for hit in memory.search("door code").results]
