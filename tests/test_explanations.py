@@ -88,7 +88,6 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RECORDS, f"surer, up to {resolution.MAX_CONFIDENCE}:"),
         (RECORDS, f"has held for {resolution.STABLE_DAYS} days"),
         (RECORDS, "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact)),
-        (RECORDS, f"there are at most {resolution.MAX_RECORDS:,}"),
         (
             RECORDS,
             "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
@@ -97,7 +96,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RECORDS, "a second time, independently" if resolution.OBSERVATIONS == 2 else "another number"),
         (HEARTBEAT, f"at most {heartbeat.MAX_FINDINGS} findings of each task"),
         (HEARTBEAT, f"at most {heartbeat.MAX_QUESTIONS} in a heartbeat"),
-        (HEARTBEAT, f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}"),
+        (HEARTBEAT, f"whose confidence has fallen below {heartbeat.STALE_CONFIDENCE}"),
         (HEARTBEAT, f"not confirmed for {heartbeat.REVALIDATE.days} days"),
         (HEARTBEAT, "did not change for a year" if heartbeat.STALE_NOTE.days == 365 else "another time"),
     ],
