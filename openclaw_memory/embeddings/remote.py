@@ -82,34 +82,50 @@ class RemoteEmbedder:
                     FailureKind.PASSING,
                 ) from None
 
-        vector: Vector = self._collect([self._start(embed)])[0]
+        vectors, errors = self._wait(self._start(embed), 1)
+        if errors:
+            raise errors[0]
+        vector: Vector = vectors[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        if not texts:
-            return np.zeros((0, self._dims or 0), dtype=np.float32)
         limits = self.service.limits
-        return self._collect(
-            [self.submit(some) for some in pack(texts, limits.items, limits.request_tokens, count_bytes)]
-        )
+        answers = self.embed_requests(list(pack(texts, limits.items, limits.request_tokens, count_bytes)))
+        for error in chain.from_iterable(errors.values() for _, errors in answers):
+            raise error
+        return np.concatenate([np.zeros((0, self._dims or 0), np.float32), *(vectors for vectors, _ in answers)])
 
-    def submit(self, texts: Sequence[str]) -> Future[Embeddings]:
-        """Embed documents in the background, at most `policy.concurrency` calls at once.
+    def embed_requests(self, requests: Sequence[Sequence[str]]) -> list[Embeddings]:
+        """Embed documents, at most `policy.concurrency` requests at once.
 
         Args:
-            texts: The texts of one request.
+            requests: The texts of each request.
 
         Returns:
-            Their vectors and errors. The future fails only when `close` cancels it.
+            The vectors and errors of each. After an error that is not isolated the others share it.
         """
 
-        async def embed(connection: _Connection) -> Embeddings:
-            async with connection.slots:
-                return await self._embed(connection, texts, as_query=False)
+        def start(texts: Sequence[str]) -> Future[Embeddings]:
+            async def embed(connection: _Connection) -> Embeddings:
+                async with connection.slots:
+                    return await self._embed(connection, texts, as_query=False)
 
-        return self._start(embed)
+            return self._start(embed)
+
+        futures = [start(texts) for texts in requests]
+        answers: list[Embeddings] = []
+        failure: ServiceError | None = None
+        try:
+            for texts, future in zip(requests, futures, strict=True):
+                answer = self._wait(future, len(texts)) if failure is None else _fail(len(texts), failure)
+                answers.append(answer)
+                failure = failure or next((error for error in answer.errors.values() if not error.is_isolated), None)
+        finally:
+            for future in futures:
+                future.cancel()
+        return answers
 
     def close(self) -> None:
         """End connections, and requests that are waited for. The next request opens new connections."""
@@ -125,24 +141,14 @@ class RemoteEmbedder:
                 weakref.finalize(self, self._connection.close).atexit = False
             return asyncio.run_coroutine_threadsafe(work(self._connection), self._connection.loop)
 
-    def _collect(self, futures: Sequence[Future[Embeddings]]) -> Matrix:
-        """Return the vectors of requests; after an error the others are cancelled."""
-        import numpy as np
-
-        matrices = []
+    def _wait(self, future: Future[Embeddings], count: int) -> Embeddings:
         try:
-            for future in futures:
-                vectors, errors = future.result()
-                if errors:
-                    raise next(iter(errors.values()))
-                matrices.append(vectors)
-        except CancelledError as error:
+            return future.result()
+        except CancelledError:
             message = f"asking {self.endpoint} was ended by close(); ask again"
-            raise ServiceError(message, FailureKind.PASSING) from error
+            return _fail(count, ServiceError(message, FailureKind.PASSING))
         finally:
-            for future in futures:
-                future.cancel()
-        return np.concatenate(matrices)
+            future.cancel()
 
     async def _embed(self, connection: _Connection, texts: Sequence[str], *, as_query: bool) -> Embeddings:
         """Embed texts that may be blank, too long or too many for one request."""
@@ -255,6 +261,12 @@ class RemoteEmbedder:
             pause = first * 2 ** (attempt - 1) * (1 + random.uniform(0, JITTER))  # noqa: S311 - no secret
             await wait(min(error.retry_after if is_busy and error.retry_after is not None else pause, longest))
         raise AssertionError("unreachable")
+
+
+def _fail(count: int, error: ServiceError) -> Embeddings:
+    import numpy as np
+
+    return Embeddings(np.zeros((count, 0), np.float32), dict.fromkeys(range(count), error))
 
 
 async def wait(seconds: float) -> None:

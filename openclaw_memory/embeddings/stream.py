@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from openclaw_memory.embeddings.selection import get_inner
@@ -14,17 +13,15 @@ from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types.protocols import PreparingEmbedder, ServiceEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from openclaw_memory.embeddings.remote import Embeddings, RemoteEmbedder
+    from openclaw_memory.embeddings.remote import RemoteEmbedder
     from openclaw_memory.store.embedding_cache import EmbeddingCache
-    from openclaw_memory.types import Embedder, Matrix, Store
+    from openclaw_memory.types import Embedder, Matrix, Store, Vector
 
     KeyedText: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed
 
 # Texts in one call of an embedder that asks no service.
 TEXTS_PER_CALL = 256
-# Requests under way or ready, for each that may run at once: a free slot never waits for files to be read.
+# Requests whose vectors are stored together, for each that may run at once.
 REQUESTS_AHEAD = 4
 
 
@@ -135,63 +132,30 @@ def _embed(embedder: Embedder, texts: list[str]) -> tuple[Matrix, list[bytes] | 
 
 
 def _ask(service: RemoteEmbedder, texts: Iterable[KeyedText]) -> Iterator[Embedded]:
-    limits, ahead = service.service.limits, REQUESTS_AHEAD * service.policy.concurrency
-    pending: deque[tuple[list[KeyedText], Future[Embeddings]]] = deque()
-    failure: EmbedderError | None = None
-
-    def collect(most: int) -> Iterator[Embedded]:
-        """Yield finished requests in their order; wait until at most `most` are pending."""
-        nonlocal failure
-        while pending and (len(pending) > most or pending[0][1].done()):
-            ready = [pending.popleft()]
-            while pending and pending[0][1].done():
-                ready.append(pending.popleft())
-            for embedded in _read(ready):
-                failure = failure or (None if embedded.isolated else embedded.error)
-                yield embedded
-            if failure is not None:  # the others would fail too, after all their tries
-                for some, future in pending:
-                    future.cancel()
-                    yield Embedded([key for key, _ in some], None, failure)
-                pending.clear()
-
-    try:
-        for some in pack(texts, limits.items, limits.request_tokens, lambda item: count_bytes(item[1])):
-            if failure is not None:
-                yield Embedded([key for key, _ in some], None, failure)
-                continue
-            pending.append((some, service.submit([text for _, text in some])))
-            yield from collect(ahead - 1)
-        yield from collect(0)
-    finally:
-        for _, future in pending:
-            future.cancel()
-
-
-def _read(requests: Iterable[tuple[list[KeyedText], Future[Embeddings]]]) -> Iterator[Embedded]:
-    """Yield the vectors of requests together, as they are stored in one transaction, then their errors."""
+    """Yield the vectors of some requests together, as they are stored in one transaction, then their errors."""
     import numpy as np
 
-    keys: list[str] = []
-    matrices: list[Matrix] = []
-    tokens = 0
-    failed: list[Embedded] = []
-    for some, future in requests:
-        errors: Mapping[int, EmbedderError]
-        try:
-            vectors, errors = future.result()
-        except CancelledError:
-            vectors, errors = (
-                None,
-                dict.fromkeys(range(len(some)), EmbedderError("the embedder was closed; sync again")),
-            )
-        good = [place for place in range(len(some)) if place not in errors]
-        if good and vectors is not None:
-            matrices.append(vectors[good])
-            keys += [some[place][0] for place in good]
-            tokens += sum(count_bytes(some[place][1]) for place in good)
-        for place, error in errors.items():
-            failed.append(Embedded([some[place][0]], None, error, getattr(error, "is_isolated", False)))
-    if keys:
-        yield Embedded(keys, np.concatenate(matrices), tokens=tokens)
-    yield from failed
+    limits, ahead = service.service.limits, REQUESTS_AHEAD * service.policy.concurrency
+    requests = pack(texts, limits.items, limits.request_tokens, lambda item: count_bytes(item[1]))
+    failure: EmbedderError | None = None
+    while some := list(islice(requests, ahead)):
+        if failure is not None:
+            yield from (Embedded([key for key, _ in request], None, failure) for request in some)
+            continue
+        keys: list[str] = []
+        rows: list[Vector] = []
+        tokens = 0
+        failed: list[Embedded] = []
+        answers = service.embed_requests([[text for _, text in request] for request in some])
+        for request, (vectors, errors) in zip(some, answers, strict=True):
+            for place, (key, text) in enumerate(request):
+                if (error := errors.get(place)) is None:
+                    keys.append(key)
+                    rows.append(vectors[place])
+                    tokens += count_bytes(text)
+                else:
+                    failed.append(Embedded([key], None, error, error.is_isolated))
+                    failure = failure or (None if error.is_isolated else error)
+        if keys:
+            yield Embedded(keys, np.stack(rows), tokens=tokens)
+        yield from failed

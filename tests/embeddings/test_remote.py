@@ -221,7 +221,7 @@ def test_requests_hold_no_more_text_than_the_limit(embedder, server):
 @pytest.mark.parametrize("refused", [range(40), range(20), [3, 4]], ids=["all", "half", "neighbours"])
 def test_refused_texts_cost_only_themselves(refused, embedder, server):
     server.refused = {TEXTS[place] for place in refused}
-    vectors, errors = embedder.submit(TEXTS).result(20)
+    ((vectors, errors),) = embedder.embed_requests([TEXTS])
     assert sorted(errors) == list(refused)
     assert {error.kind for error in errors.values()} <= {FailureKind.REFUSED}
     assert unit(vectors[[place for place in range(40) if place not in errors]])
@@ -238,7 +238,7 @@ def test_a_service_that_refuses_everything_is_not_asked_for_every_text(words, em
 def test_a_failure_amid_the_halves_leaves_the_vectors_before_it(embedder, server):
     embedder.embed_query("lock")
     server.script(lies.status(413), lies.honest, lies.status(401))
-    vectors, errors = embedder.submit(TEXTS).result(20)
+    ((vectors, errors),) = embedder.embed_requests([TEXTS])
     assert (unit(vectors[:20]), sorted(errors)) == (True, list(range(20, 40)))
     assert {error.kind for error in errors.values()} == {FailureKind.DENIED}
 
