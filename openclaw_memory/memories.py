@@ -6,7 +6,6 @@ import os
 import re
 import string
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -38,8 +37,6 @@ _RESERVED = re.compile(r"\.|(?:con|prn|aux|nul|memory|sessions|(?:com|lpt)[0-9])
 _FIXED = re.compile(r"[A-Za-z0-9_@+=.-]*")
 _MAX_CHARS = 120  # of a folder's name; file systems take 255, some take 143
 _PREFIX_CHARS = 48  # of a longer name, before its hash
-# A conversation that pauses for longer waits for its memory to be opened again, which takes 1.4 ms.
-IDLE_SECONDS = 600.0
 
 
 def encode_folder_name(name: str) -> str:
@@ -98,17 +95,16 @@ class _Entry:
     def __init__(self) -> None:
         self.memory: Memory | None = None
         self.users = 0
-        self.idle_since = 0.0  # by the monotonic clock
         self.opening = threading.Lock()
 
 
 class Memories:
     """The memories in the folders below `root`, one for each name. Safe to use from several threads.
 
-    A memory is opened by the first `use` of its name, and stays open for the next one. It is closed when it was not
-    used for `idle_seconds`. Where more than `max_open` are open, the least recently used that are not in use are
-    closed. A memory in use is never closed: while more than `max_open` are in use at once, as many are open, and each
-    of them is closed when it is given back. No call waits for another one's memory. All share one embedder.
+    A memory is opened by the first `use` of its name, and stays open for the next one. Where more than `max_open` are
+    open, the least recently used that are not in use are closed. A memory in use is never closed: while more than
+    `max_open` are in use at once, as many are open, and each of them is closed when it is given back. No call waits for
+    another one's memory. All share one embedder.
 
     >>> import tempfile
     >>> from openclaw_memory import Memories
@@ -130,7 +126,6 @@ class Memories:
         embedder: EmbedderChoice = "default",
         config: MemoryConfig | None = None,
         max_open: int = 64,
-        idle_seconds: float | None = IDLE_SECONDS,
         store: Callable[[str], StoreChoice] | None = None,
     ) -> None:
         """Name the pool of the memories below `root`. Nothing is read or written yet.
@@ -141,25 +136,20 @@ class Memories:
             config: As for `Memory.open`, for all of them. In the database of `store.url`, each agent is a tenant, by
                 the name of its folder.
             max_open: How many may be open while not all of them are in use.
-            idle_seconds: After this time without use a memory is closed; None keeps it open.
             store: Returns where the index of an agent is kept, as `Memory.open` takes it. It is called with the agent's
                 id, the name of its folder. Default: `config.store`.
 
         Raises:
             ConfigError: As `Memory.open`, or an argument has a wrong type or value.
         """
-        from openclaw_memory.indexing.background import Background
-
         if not isinstance(max_open, int) or isinstance(max_open, bool) or max_open < 1:
             raise ConfigError(f"max_open={max_open!r} is not a number of memories: pass a whole number above 0")
-        if idle_seconds is not None and not (isinstance(idle_seconds, int | float) and idle_seconds > 0):
-            raise ConfigError(f"idle_seconds={idle_seconds!r} is not a time: pass seconds above 0, or None")
         if not isinstance(root, str | os.PathLike) or not os.fspath(root) or "://" in os.fspath(root):
             raise ConfigError(
                 f"the root of memories must be the path of a folder, not {root!r}; a database belongs in config.store"
             )
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
-        self.max_open, self.idle_seconds = max_open, idle_seconds
+        self.max_open = max_open
         self.config = check_config(config)
         url = self.config.store.url
         is_database = "://" in url and not url.startswith("sqlite:")
@@ -169,7 +159,6 @@ class Memories:
         self._lock = threading.Lock()  # never held while a memory is opened or closed
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()  # the least recently used first
         self._is_closed = False
-        self._background = Background(self._close_idle)
 
     def use(
         self, name: str, *, workspace: str | os.PathLike[str] | None = None, config: MemoryConfig | None = None
@@ -207,7 +196,6 @@ class Memories:
         """Close the memories; those in use are closed when they are given back. Calling it twice is allowed."""
         with self._lock:
             self._is_closed = True
-        self._background.stop()
         self._close_unused()
 
     def _take(self, key: _Key, config: MemoryConfig) -> tuple[_Entry, Memory]:
@@ -233,35 +221,17 @@ class Memories:
         """End a use of a memory; `_close_unused` closes it where it is one too many."""
         with self._lock:
             entry.users -= 1
-            entry.idle_since = time.monotonic()
-            is_idle = not entry.users
-            if is_idle and entry.memory is None:
+            if not entry.users and entry.memory is None:
                 self._entries.pop(key, None)
             else:
                 self._entries.move_to_end(key)
-        if is_idle and self.idle_seconds is not None and not self._is_closed:
-            self._background.request(self.idle_seconds)
-
-    def _close_idle(self) -> None:
-        """Close memories without use for long, and come back for the next one."""
-        self._close_unused()
-        with self._lock:
-            idle = [entry.idle_since for entry in self._entries.values() if not entry.users]
-        if idle and self.idle_seconds is not None and not self._is_closed:
-            self._background.request(max(0.001, min(idle) + self.idle_seconds - time.monotonic()))
 
     def _close_unused(self) -> None:
-        """Close the least recently used memories that are idle, or one too many."""
+        """Close the least recently used memories that are one too many."""
         with self._lock:
-            until = float("inf") if self.idle_seconds is None else time.monotonic() - self.idle_seconds
             surplus = len(self._entries) - (0 if self._is_closed else self.max_open)
             unused = [key for key, entry in self._entries.items() if not entry.users]
-            expired = [
-                key
-                for at, key in enumerate(unused)
-                if at < surplus or (self.idle_seconds is not None and self._entries[key].idle_since <= until)
-            ]
-            closing = [self._entries.pop(key).memory for key in expired]
+            closing = [self._entries.pop(key).memory for key in unused[: max(surplus, 0)]]
         for memory in closing:
             try:
                 if memory is not None:

@@ -113,21 +113,6 @@ def wait_until(holds):
         time.sleep(0.002)
 
 
-def test_an_idle_memory_is_closed_and_opened_again_when_it_is_asked_for(tmp_path):
-    with Memories(tmp_path, embedder=None, idle_seconds=0.02) as users:
-        with users.use("anna") as anna:
-            anna.append("Anna takes the ferry.")
-        with users.use("bob") as bob:
-            wait_until(lambda: opened(users) == ["bob"])  # a memory in use is never idle
-            assert bob.append("Bob takes the train.")
-        wait_until(lambda: opened(users) == [])
-        with pytest.raises(StoreError, match="closed"):
-            anna.search("ferry")
-        with users.use("anna") as again:
-            assert again.search("ferry")
-    assert not users._entries
-
-
 # --- what a memory is kept by
 def ruled(pattern):
     """Settings with a rule that is not shown."""
@@ -249,8 +234,6 @@ def test_no_link_is_followed(users, tmp_path, depth):
         {"max_open": True},
         {"embedder": "nonsense"},
         {"config": 3},
-        {"idle_seconds": 0},
-        {"idle_seconds": "9"},
         {"root": ""},
         {"root": "https://example.com/memories"},
     ],
