@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, urlsplit
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -265,9 +265,6 @@ class Memories:
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is open and cannot be pickled: hand over its root, and make another one there")
 
     def __repr__(self) -> str:
         return f"Memories({str(self.root)!r}, max_open={self.max_open}): {len(self._entries)} open"

@@ -55,10 +55,17 @@ def load_embedder(
         from openclaw_memory.config import EmbeddingConfig
 
         return load_first_available(EmbeddingConfig(provider="auto"), {})
-    return _create(provider, model, options, retry)
+    return _create(provider, model, options, retry=retry)
 
 
-def _create(provider: str, model: str | None, options: Mapping[str, Any], retry: RetryPolicy | None) -> Embedder:
+def _create(
+    provider: str,
+    model: str | None,
+    options: Mapping[str, Any],
+    *,
+    retry: RetryPolicy | None = None,
+    rules: EmbeddingConfig | None = None,
+) -> Embedder:
     from openclaw_memory.types import Embedder
 
     create = _load_factory(provider)
@@ -70,7 +77,7 @@ def _create(provider: str, model: str | None, options: Mapping[str, Any], retry:
     embedder = create(model, **options)
     if isinstance(embedder, Embedder):
         return embedder
-    from openclaw_memory.embeddings.service import Service
+    from openclaw_memory.embeddings.service import RetryPolicy, Service
 
     if not isinstance(embedder, Service):
         raise EmbedderError(
@@ -79,7 +86,7 @@ def _create(provider: str, model: str | None, options: Mapping[str, Any], retry:
         )
     from openclaw_memory.embeddings.remote import RemoteEmbedder
 
-    return RemoteEmbedder(embedder, retry)
+    return RemoteEmbedder(embedder, RetryPolicy(rules.concurrency, rules.query_seconds) if rules else retry)
 
 
 def load_configured(provider: str, rules: EmbeddingConfig) -> Embedder | None:
@@ -93,12 +100,7 @@ def load_configured(provider: str, rules: EmbeddingConfig) -> Embedder | None:
         options.update(dict.fromkeys(_SIZES & parameters, rules.batch_size))
     if provider == rules.provider and rules.model is not None:
         model = rules.model
-    retry = None
-    if "max_items" in parameters or provider not in OWN_PROVIDERS:  # it may ask a service
-        from openclaw_memory.embeddings.service import RetryPolicy
-
-        retry = RetryPolicy(rules.concurrency, rules.query_seconds)
-    embedder = _create(provider, model, options, retry)
+    embedder = _create(provider, model, options, rules=rules)
     check_allowed(embedder, rules)
     return embedder
 
@@ -128,15 +130,11 @@ def check_allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> None:
     """Raise EmbedderError if an embedder may send text to another machine and must not."""
     if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
         return
-    if endpoint := getattr(embedder, "endpoint", None):
-        raise EmbedderError(
-            f"{embedder.provider} sends text to {endpoint}, and embedding.allow_remote is off; allow it, or "
-            "choose a local provider"
-        )
+    place = getattr(embedder, "endpoint", None) or "another machine"
     raise EmbedderError(
-        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
-        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
-        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
+        f"the embedder {embedder.provider} {embedder.model} may send text to {place}, and embedding.allow_remote is "
+        "off; allow it, or choose a local provider; what sends nothing says so: local=True for a function or a "
+        "framework's model, leaves_machine = False in a class of your own"
     )
 
 

@@ -92,12 +92,10 @@ def check_url(url: str, example: str) -> str:
     except ValueError:  # an unclosed bracket, a port of letters
         is_valid = False
     address = url.rpartition("@")[2].partition("?")[0].partition("#")[0].rstrip("/")
-    if not is_valid:
-        raise EmbedderError(f"base_url {address!r} is not an address; write it like {example}")
-    if address != url.rstrip("/"):
+    if not is_valid or address != url.rstrip("/"):
         raise EmbedderError(
-            f"base_url {address!r} came with a user, a password, a query or a fragment; leave them out, and pass a key "
-            "as api_key or in headers"
+            f"base_url {address!r} is not an address alone; write it like {example}, without a user, a password, "
+            "a query or a fragment, and pass a key as api_key or in headers"
         )
     return address
 
