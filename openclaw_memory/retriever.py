@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from openclaw_memory.search.citations import CitationChecker
     from openclaw_memory.search.line_index import LineIndex
     from openclaw_memory.search.results import SearchResults
-    from openclaw_memory.types import IndexMeta
     from openclaw_memory.workspace import Workspace
 
 MAX_TRANSCRIPT_SHARE = 0.34  # of the results, unless notes have no more
@@ -44,7 +43,6 @@ class Retriever:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._records = records
         self._lines: LineIndex | None = None  # without an embedder
-        self._compared: tuple[object, str | None] = (None, None)
         self._lock = threading.Lock()
 
     @cached_property
@@ -71,11 +69,6 @@ class Retriever:
             return results
         fitting, omitted = fit_results(results.results, request.max_chars)
         return replace(results, results=fitting, omitted=omitted)
-
-    def close(self) -> None:
-        """Release the model."""
-        with self._lock:
-            self._lines = None
 
     def _search_index(self, request: SearchRequest) -> SearchResults:
         """Return the results that the files still hold; a damaged index is built again first."""
@@ -133,6 +126,8 @@ class Retriever:
 
     def _choose_embedder(self, state: IndexState) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """Return the embedder that fits an index, why a requested one is missing, and whether answers are stale."""
+        from openclaw_memory.indexing.sync import describe_index, explain_outdated
+
         meta = state.meta
         if meta is None:
             return None, NOTHING_YET, True
@@ -143,7 +138,9 @@ class Retriever:
             self._service.sync_if_behind()
             is_other = meta.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or is_other
-        difference = self._compare(meta, embedder)
+        difference = explain_outdated(
+            meta, describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
+        )
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         if difference is None:
             self._service.sync_if_behind()
@@ -155,18 +152,6 @@ class Retriever:
         if (reason := self._embedders.unavailable.get(meta.provider)) is not None:
             return None, f"keywords alone were searched: {reason}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
-
-    def _compare(self, meta: IndexMeta, embedder: CircuitBreakerEmbedder | None) -> str | None:
-        """Return why an index must be built again; the same for equal ones."""
-        key, reason = self._compared
-        if key is None or key != (meta, embedder):
-            from openclaw_memory.indexing.sync import describe_index, explain_outdated
-
-            reason = explain_outdated(
-                meta, describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
-            )
-            self._compared = (meta, embedder), reason
-        return reason
 
 
 def _join(*reasons: str | None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -31,34 +31,29 @@ class RunMemory:
     def __init__(self, memory: Memory | Lease, door: str | None = None, session: str | None = None) -> None:
         """Take an open memory, or a lease; `door` and `session` are as for `openclaw_memory.events.acting_as`."""
         self._memory = memory
-        self._acting = None if door is None else acting_as(door, session=session)
+        self._acting = nullcontext() if door is None else acting_as(door, session=session)
         self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
         self.config = memory.config
 
     def __enter__(self) -> Memory:
-        return self._begin(self._memory if isinstance(self._memory, Memory) else self._memory.__enter__())
+        memory = self._memory if isinstance(self._memory, Memory) else self._memory.__enter__()
+        self._acting.__enter__()
+        return memory
 
     def __exit__(self, *error: object) -> None:
-        self._end()
+        self._acting.__exit__(None, None, None)
         if isinstance(self._memory, Lease):
             self._memory.__exit__(*error)
 
     async def __aenter__(self) -> Memory:
-        return self._begin(self._memory if isinstance(self._memory, Memory) else await self._memory.__aenter__())
-
-    async def __aexit__(self, *error: object) -> None:
-        self._end()
-        if isinstance(self._memory, Lease):
-            await self._memory.__aexit__(*error)
-
-    def _begin(self, memory: Memory) -> Memory:
-        if self._acting is not None:
-            self._acting.__enter__()
+        memory = self._memory if isinstance(self._memory, Memory) else await self._memory.__aenter__()
+        self._acting.__enter__()
         return memory
 
-    def _end(self) -> None:
-        if self._acting is not None:
-            self._acting.__exit__()
+    async def __aexit__(self, *error: object) -> None:
+        self._acting.__exit__(None, None, None)
+        if isinstance(self._memory, Lease):
+            await self._memory.__aexit__(*error)
 
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))

@@ -114,5 +114,4 @@ class BuiltinBackend:
     def close(self) -> None:
         """See `Memory.close`."""
         self.service.close()
-        self._retriever.close()
         self._embedders.close()

@@ -96,16 +96,14 @@ class EmbedderSelector(Struct):
             were passed over.
         requested: The provider that was asked for.
         rules: The settings.
-        is_foreign: Whether the wanted embedder was made elsewhere, and is not closed here.
-        is_shared: Whether several memories share the embedders, which this one does not close.
+        closes: Those that `close` closes: no embedder that was made elsewhere, and none that several memories share.
         unavailable: Why providers are not used.
     """
 
     make: Callable[[dict[str, str]], Embedder | None]
     requested: str
     rules: EmbeddingConfig
-    is_foreign: bool = False
-    is_shared: bool = False
+    closes: tuple[str, ...] = ("wanted", "fallback")
     unavailable: dict[str, str] = field(default_factory=dict)
     _loaded: dict[str, CircuitBreakerEmbedder | None] = field(default_factory=dict)
     _refusal: tuple[float, str] | None = None
@@ -168,13 +166,11 @@ class EmbedderSelector(Struct):
 
     def share(self) -> EmbedderSelector:
         """Return the same embedders for one of several memories, which does not close them."""
-        return structs.replace(self, is_shared=True)
+        return structs.replace(self, closes=())
 
     def close(self) -> None:
         """Close the embedders that were made here; one that is being made now is not waited for."""
-        if self.is_shared:
-            return
-        for role in ("fallback",) if self.is_foreign else ("wanted", "fallback"):
+        for role in self.closes:
             if (embedder := self._loaded.pop(role, None)) is not None:
                 embedder.close()
 
@@ -276,7 +272,7 @@ def make_selector(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSel
             return EmbedderSelector(lambda unavailable: load_first_available(rules, unavailable), provider, rules)
         return EmbedderSelector(lambda _: load_configured(provider, rules), provider, rules)
     embedder = _wrap(choice)
-    return EmbedderSelector(lambda _: embedder, embedder.provider, rules, is_foreign=True)
+    return EmbedderSelector(lambda _: embedder, embedder.provider, rules, closes=("fallback",))
 
 
 def _wrap(choice: object) -> Embedder:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from openclaw_memory.embeddings.selection import get_inner
 from openclaw_memory.embeddings.token_codes import pack_tokens
 from openclaw_memory.embeddings.vectors import check_vectors, count_bytes, pack, translate_errors
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.types.protocols import PreparingEmbedder, ServiceEmbedder, TokenEmbedder
+from openclaw_memory.types.protocols import PreparingEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote import RemoteEmbedder
@@ -96,13 +96,9 @@ def add_vectors(store: Store, embedded: Embedded, identity: str, cache: Embeddin
 def find_service(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | None:
     """Return the embedder without its circuit breaker if it asks a service, else None."""
     inner = get_inner(embedder)
-    if isinstance(inner, PreparingEmbedder):
-        inner = inner.inner
-    if not isinstance(inner, ServiceEmbedder):  # httpx and asyncio need not be imported
-        return None
-    from openclaw_memory.embeddings.remote import RemoteEmbedder
-
-    return inner if isinstance(inner, RemoteEmbedder) else None
+    inner = inner.inner if isinstance(inner, PreparingEmbedder) else inner
+    # By its method: httpx and asyncio need not be imported.
+    return cast("RemoteEmbedder", inner) if hasattr(inner, "embed_requests") else None
 
 
 def _call(embedder: Embedder | EmbedderError, texts: Iterable[KeyedText]) -> Iterator[Embedded]:
