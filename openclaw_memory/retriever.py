@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
-from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import CorruptIndexError, EmbedderError, IndexReplacedError
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
 
 if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
     from openclaw_memory.indexing.service import IndexService, IndexState
     from openclaw_memory.records.files import RecordFiles
     from openclaw_memory.search import SearchRequest
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
 MAX_TRANSCRIPT_SHARE = 0.34  # of the results, unless notes have no more
-
-# By embedder: the memories of many users share one.
-_LINE_INDEXES: WeakKeyDictionary[CircuitBreakerEmbedder, LineIndex] = WeakKeyDictionary()
 
 
 class Retriever:
@@ -42,7 +38,7 @@ class Retriever:
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._records = records
-        self._lines: LineIndex | None = None  # without an embedder
+        self.lines: LineIndex | None = None  # without an embedder
         self._lock = threading.Lock()
 
     @cached_property
@@ -111,18 +107,16 @@ class Retriever:
         from openclaw_memory.search.line_index import LineIndex
 
         with self._lock:
-            if embedder is None:
-                self._lines = (self._lines or LineIndex()).renew()
-                return self._lines
-            if (lines := _LINE_INDEXES.get(embedder)) is None:
-                word_vectors = getattr(embedder.inner, "embed_words", None)
-                if word_vectors is None:
+            holder = self if embedder is None else embedder  # the memories of many users share an embedder
+            if holder.lines is None:
+                word_vectors = None if embedder is None else getattr(embedder.inner, "embed_words", None)
+                if embedder is not None and word_vectors is None:
                     from openclaw_memory.embeddings.static import StaticEmbedder
 
                     word_vectors = StaticEmbedder().embed_words
-                lines = LineIndex(word_vectors)
-            _LINE_INDEXES[embedder] = lines = lines.renew()
-            return lines
+                holder.lines = LineIndex(word_vectors)
+            holder.lines = holder.lines.renew()
+            return holder.lines
 
     def _choose_embedder(self, state: IndexState) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """Return the embedder that fits an index, why a requested one is missing, and whether answers are stale."""

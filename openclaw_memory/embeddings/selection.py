@@ -44,6 +44,7 @@ class CircuitBreakerEmbedder:
     Attributes:
         inner: The embedder inside.
         failure: Why the latest query has no vector, or None.
+        lines: The lines of searches with this embedder, in all memories that share it.
     """
 
     def __init__(self, inner: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,6 +53,7 @@ class CircuitBreakerEmbedder:
         self.endpoint = inner.endpoint if isinstance(inner, ServiceEmbedder) else None
         self.leaves_machine = inner.leaves_machine
         self.failure: str | None = None
+        self.lines: Any = None
         self._message = f"the embedder {inner.provider} {inner.model} failed"
         self._clock = clock
         self._open_until: tuple[float, str] | None = None

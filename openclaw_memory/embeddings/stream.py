@@ -102,19 +102,19 @@ def find_service(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | 
 
 
 def _call(embedder: Embedder | EmbedderError, texts: Iterable[KeyedText]) -> Iterator[Embedded]:
-    failure = embedder if isinstance(embedder, EmbedderError) else None
     for some in pack(texts, TEXTS_PER_CALL, TEXTS_PER_CALL, lambda _: 1):
         keys, batch = [key for key, _ in some], [text for _, text in some]
-        if failure is None and not isinstance(embedder, EmbedderError):
-            try:
-                raw, codes = _embed(embedder, batch)
-                vectors = check_vectors(raw, len(batch), f"embedder {embedder.provider} {embedder.model}".strip())
-            except EmbedderError as error:
-                failure = error
-            else:
-                yield Embedded(keys, vectors, tokens=sum(map(count_bytes, batch)), token_codes=codes)
-                continue
-        yield Embedded(keys, None, failure)
+        if isinstance(embedder, EmbedderError):
+            yield Embedded(keys, None, embedder)
+            continue
+        try:
+            raw, codes = _embed(embedder, batch)
+            vectors = check_vectors(raw, len(batch), f"embedder {embedder.provider} {embedder.model}".strip())
+        except EmbedderError as error:
+            embedder = error
+            yield Embedded(keys, None, error)
+        else:
+            yield Embedded(keys, vectors, tokens=sum(map(count_bytes, batch)), token_codes=codes)
 
 
 def _embed(embedder: Embedder, texts: list[str]) -> tuple[Matrix, list[bytes] | None]:
