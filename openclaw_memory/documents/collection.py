@@ -36,7 +36,6 @@ from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
     QueryError,
-    StoreError,
     SyncBusyError,
     WorkspaceError,
 )
@@ -430,22 +429,16 @@ class Documents:
             return self._service.read(lambda store: self._rank_by_chunks(store, unit, k, accepts, narrow))
         self._vectors.take(vector_source)
 
-        def search(store: Store) -> tuple[Results, bool, bool]:
+        def search(store: Store) -> tuple[Results, bool]:
             counts = store.count_identities()
             results = self._rank_by_own_vectors(store, counts, unit, k, identity, accepts, narrow, count)
-            is_current = self._vectors.has_current(store, (document for document, _ in results))
-            return results, self._vectors.can_restore(counts), is_current
+            return results, self._vectors.can_restore(counts)
 
         # One snapshot answers as a rule: each further one costs as much as the search itself.
-        results, is_lacking, is_current = self._service.read(search)
-        is_synced = False
-        while is_lacking or not (is_current or is_synced):  # `restore` tries the same vectors once
-            if not is_current:  # a person has changed a result: its vector is that of another text
-                with suppress(SyncBusyError, StoreError):
-                    self._service.sync(wait=0)
-                is_synced = True
+        results, is_lacking = self._service.read(search)
+        while is_lacking:  # `restore` tries the same vectors once
             self._vectors.restore()
-            results, is_lacking, is_current = self._service.read(search)
+            results, is_lacking = self._service.read(search)
         if not results:
             self._vectors.check_not_lost(identity)
         return results

@@ -23,7 +23,6 @@ _Test: TypeAlias = Callable[[Any], bool]
 
 _BELOW = f"{DOCUMENTS_FOLDER}/"
 _NOWHERE = "/"  # the path of no file
-MAX_REMEMBERED = 1000  # combinations of values whose result a filter remembers: most documents share them
 
 _JOINS: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
 
@@ -160,21 +159,11 @@ class IndexedFilter:
     text: str
     names: tuple[str, ...] = field(compare=False)
     matches: Callable[[Metadata], bool] = field(compare=False)
-    _results: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
-        # Elsewhere files are of people, and the fields above their text are not in the index.
-        if not path.startswith(_BELOW):
-            return True
-        values = tuple([metadata.get(name, ...) for name in self.names])
-        if None in values:  # the index does not keep one of them
-            return True
-        result = self._results.get(values)
-        if result is None:
-            result = self.matches(metadata)
-            if len(self._results) < MAX_REMEMBERED:
-                self._results[values] = result
-        return result
+        # Elsewhere files are of people, and the fields above their text are not in the index. None: it is not kept.
+        is_unknown = not path.startswith(_BELOW) or any(metadata.get(name, ...) is None for name in self.names)
+        return is_unknown or self.matches(metadata)
 
 
 def _index_filter(conditions: Mapping[str, Any], matches: _Test) -> IndexedFilter | None:

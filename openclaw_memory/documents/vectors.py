@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from openclaw_memory._log import warn
 from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
@@ -40,7 +39,6 @@ class DocumentVectors:
         self._source: VectorSource | None = None  # the latest
         self._error = ""  # of the source, when it was to make lost vectors
         self._attempt: object = None  # the latest one in vain
-        self._reported: list[str] = []
         self._lock = threading.Lock()
 
     def use(self, source: VectorSource | None) -> None:
@@ -58,11 +56,8 @@ class DocumentVectors:
             raise EmbedderError("; ".join(_to_lines(self._count_missing(counts))))
 
     def can_restore(self, counts: Counts) -> bool:
-        """Return whether `restore` would make lost vectors again now; log those that it cannot make."""
-        if self._plan_attempt(counts) is not None:
-            return True
-        self._warn(counts)
-        return False
+        """Return whether `restore` would make lost vectors again now."""
+        return self._plan_attempt(counts) is not None
 
     def restore(self) -> str | None:
         """Make lost vectors again with the latest source, if they are of its model.
@@ -74,7 +69,6 @@ class DocumentVectors:
             counts = self._count()
             if self._make_lost(counts):
                 counts = self._count()
-        self._warn(counts)
         return self._find_model(counts)
 
     def count_missing(self) -> Mapping[str, int]:
@@ -85,22 +79,6 @@ class DocumentVectors:
     def list_problems(self) -> list[str]:
         """Return `count_missing` as a line for each reason."""
         return _to_lines(self.count_missing())
-
-    def has_current(self, store: Store, documents: Iterable[Document]) -> bool:
-        """Return whether the index has the vectors of these documents as their files are now."""
-        keys: dict[str, set[str]] = {}
-        for document in documents:
-            cached = self._cache.try_load(document.path)
-            if cached is not None and cached.embedding is not None and document.model:
-                keys.setdefault(cached.embedding.identity, set()).add(cached.embedding.key)
-        return all(own == store.find_keys(own, identity) for identity, own in keys.items())
-
-    def _warn(self, counts: Counts) -> None:
-        """Log the reasons why vectors are missing, each once."""
-        lines = _to_lines(self._count_missing(counts))
-        for line in (line for line in lines if line not in self._reported):
-            warn(line)
-        self._reported = lines
 
     def _count(self) -> Counts:
         return self._service.read(lambda store: store.count_identities())

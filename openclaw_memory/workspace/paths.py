@@ -214,7 +214,7 @@ def explain_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: 
         path: Its path; transcripts may be larger.
     """
     if not stat.S_ISREG(info.st_mode):
-        return f"is {_name_kind(info.st_mode)}, not a regular file"
+        return "is a folder" if stat.S_ISDIR(info.st_mode) else "is not a regular file, but a link, a pipe or a device"
     if info.st_nlink > 1 and not settings.allow_hard_links:
         return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
     if is_transcript(path):
@@ -398,18 +398,6 @@ def list_names(root: Path) -> list[str]:
         return os.listdir(root)
     except OSError:  # opening the file will say what is wrong with the folder
         return []
-
-
-def _name_kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFLNK: "a symlink",
-        stat.S_IFIFO: "a FIFO",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFBLK: "a block device",
-        stat.S_IFCHR: "a character device",
-    }
-    return kinds.get(stat.S_IFMT(mode), "something special")
 
 
 def _fold_path(path: str) -> str:

@@ -198,13 +198,11 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
         assert ids(memory.documents, letters(TEXTS[3]), source=LETTERS)[0] == "n3"
 
 
-@pytest.mark.parametrize("synced", [True, False], ids=["synced", "not yet synced"])
-def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, documents, synced):
+def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, documents):
     add(documents, LETTERS)
     for text in ("llll mmmm", "rrrr aaaa"):
         rewrite(folder, "n0", documents.get(["n0"])[0].text, text)
-        if synced:
-            memory.sync()
+        memory.sync()
         for document, cosine in nearest(documents, letters(TEXTS[0]), source=LETTERS):
             assert cosine == pytest.approx(cosines([letters(document.text)], letters(TEXTS[0]))[0], abs=1e-6)
         memory.sync()

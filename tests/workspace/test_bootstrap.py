@@ -93,7 +93,7 @@ def test_traps_are_told_and_not_followed(root, tmp_path_factory):
     notes = {file.path: file.note for file in started.files}
     assert "symlink" in notes["SOUL.md"]
     assert "not text" in notes["MEMORY.md"]
-    assert "FIFO" in notes[YESTERDAY]
+    assert "pipe" in notes[YESTERDAY]
     assert notes[TODAY] == ""
     assert "hidden" not in started.text
     assert "(not shown: SOUL.md passes a symlink" in started.text

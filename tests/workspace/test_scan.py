@@ -90,7 +90,7 @@ def test_devices_are_skipped_and_reported(tmp_path):
     os.mknod(tmp_path / "memory/zero.md", 0o20666, os.makedev(1, 5))
     found = Workspace.open(tmp_path).scan()
     assert paths(found) == ["memory/a.md"]
-    assert reasons(found)["memory/zero.md"] == "is a character device, not a regular file"
+    assert reasons(found)["memory/zero.md"] == "is not a regular file, but a link, a pipe or a device"
 
 
 def rewrite(path):
