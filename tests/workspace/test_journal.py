@@ -239,7 +239,7 @@ def test_without_a_zone_the_machines_clock_counts(monkeypatch):
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "Europe", "/etc/localtime", "a\0b"])
 def test_a_zone_that_nobody_knows_is_named(zone):
-    with pytest.raises(ConfigError, match=r"journal\.timezone .* is not a known time zone: name one") as raised:
+    with pytest.raises(ConfigError, match=r"sessions\.timezone .* is not a known time zone: name one") as raised:
         days.get_local_now(zone)
     assert repr(zone) in str(raised.value)
 
