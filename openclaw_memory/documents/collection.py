@@ -44,7 +44,7 @@ from openclaw_memory.search.filters import SearchFilter
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
-from openclaw_memory.types import Document, Hit, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import Document, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
 Results: TypeAlias = list[tuple[Document, float]]
-_Search: TypeAlias = Callable[..., list[Hit]]  # takes the number of hits, and a filter of chunks as `where`
 
 
 def _locate(document: Document) -> Location:
@@ -387,10 +386,10 @@ class Documents:
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
         terms = split_query(query)
-        accepts, (narrow, count) = self._accept(where), self._make_narrower(where, k)
+        accepts, scope = self._accept(where), self._narrow(where)
 
         def search(store: Store) -> Results:
-            hits = iterate_hits(store, narrow(partial(store.search_text, terms, source=source)), count)
+            hits = iterate_hits(store, partial(store.search_text, terms, source=source, where=scope), k)
             return take_distinct(self._resolve_hits(hits), k, accepts)
 
         return self._service.read(search) if terms else []
@@ -424,14 +423,14 @@ class Documents:
                 vectors of a model without a name are lost.
         """
         check_k(k)
-        unit, accepts, (narrow, count) = to_unit(vector), self._accept(where), self._make_narrower(where, k)
+        unit, accepts, scope = to_unit(vector), self._accept(where), self._narrow(where)
         if identity is None:
-            return self._service.read(lambda store: self._rank_by_chunks(store, unit, k, accepts, narrow))
+            return self._service.read(lambda store: self._rank_by_chunks(store, unit, k, accepts, scope))
         self._vectors.take(vector_source)
 
         def search(store: Store) -> tuple[Results, bool]:
             counts = store.count_identities()
-            results = self._rank_by_own_vectors(store, counts, unit, k, identity, accepts, narrow, count)
+            results = self._rank_by_own_vectors(store, counts, unit, k, identity, accepts, scope)
             return results, self._vectors.can_restore(counts)
 
         # One snapshot answers as a rule: each further one costs as much as the search itself.
@@ -521,12 +520,12 @@ class Documents:
         unit: Vector,
         k: int,
         accepts: Where,
-        narrow: Callable[[_Search], _Search],
+        scope: ChunkScope | None,
         min_score: float = -1.0,
         skip: Callable[[str], bool] | None = None,
     ) -> Results:
         """Return the k documents with the nearest chunks, without the files to `skip`."""
-        hits = iterate_hits(store, narrow(partial(store.search_vector, unit)), WIDER * k, min_score)
+        hits = iterate_hits(store, partial(store.search_vector, unit, where=scope), WIDER * k, min_score)
         return take_distinct(
             self._resolve_hits(hit for hit in hits if skip is None or not skip(hit[0].path)), k, accepts
         )
@@ -539,15 +538,14 @@ class Documents:
         k: int,
         identity: str,
         accepts: Where,
-        narrow: Callable[[_Search], _Search],
-        count: int,
+        scope: ChunkScope | None,
     ) -> Results:
         """Return the k documents nearest by vectors of a model, from one state of the index."""
         name = find_identity(counts, identity)
         results: Results = []
         if name is not None:
             check_question(unit, int(name.rpartition("#")[2]))
-            hits = iterate_hits(store, narrow(partial(store.search_vector, unit, identity=name)), count)
+            hits = iterate_hits(store, partial(store.search_vector, unit, identity=name, where=scope), k)
             own = ((self.read(stored.path), score) for stored, score in hits)
             of_model = ((document, score) for document, score in own if document and document.model == identity)
             results = take_distinct(of_model, k, accepts)
@@ -555,7 +553,7 @@ class Documents:
             return results
         least = results[-1][1] if len(results) == k else -1.0
         has_own = cache(lambda path: name is not None and find_vector(store, path, name) is not None)
-        by_chunks = self._rank_by_chunks(store, unit, k, accepts, narrow, least, has_own)
+        by_chunks = self._rank_by_chunks(store, unit, k, accepts, scope, least, has_own)
         return sorted([*results, *by_chunks], key=lambda pair: -pair[1])[:k]
 
     def _resolve_hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:
@@ -598,12 +596,6 @@ class Documents:
     def _narrow(self, where: Where | None) -> ChunkScope | None:
         """Return the chunks that documents of the collection which pass a filter can have, or None for all."""
         return (where if isinstance(where, DocumentFilter) else DocumentFilter()).narrow(self._collection)
-
-    def _make_narrower(self, where: Where | None, k: int) -> tuple[Callable[[_Search], _Search], int]:
-        """Return a function that narrows a search to a filter, and how many hits to fetch at first."""
-        scope = self._narrow(where)
-        is_exact = where is None or (isinstance(where, DocumentFilter) and where.is_exact)
-        return lambda search: partial(search, where=scope), k if is_exact else WIDER * k
 
     def _list_paths(self, where: Where | None) -> Iterator[str]:
         """Yield the paths of all documents that may pass a filter, from the index if it narrows them."""

@@ -73,11 +73,6 @@ class DocumentFilter:
         return extended
 
     @property
-    def is_exact(self) -> bool:
-        """True if the index alone can answer it."""
-        return not self.tests and (self._indexed is not None or not self._has_metadata)
-
-    @property
     def reads_documents(self) -> bool:
         """True if documents have to be read for it: for tests, and for metadata that the index does not have."""
         return bool(self.tests) or self._has_metadata

@@ -44,8 +44,6 @@ from openclaw_memory.workspace.paths import (
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
 _MOST = 2**63 - 1  # of an integer in SQLite
-# Endings of Markdown that other programs know; those that are read here are in `files.endings`.
-_OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 _ROOT_NAMES = (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:], *(f"{name}{SUFFIX}" for name in ROOT_NOTES))
 _TOP_NAMES = frozenset({*_ROOT_NAMES, NOTES_FOLDER})
 
@@ -338,10 +336,9 @@ def _to_printable(path: str) -> str:
 
 
 class Overlooked(NamedTuple):
-    """The numbers of Markdown files that could count as memory, and of those with a wrong extension."""
+    """The number of Markdown files that could count as memory, and whether all names were looked at."""
 
     markdown: int
-    misnamed: int
     is_all: bool
 
 
@@ -357,7 +354,7 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, count, misnamed, names, folders = files.root, 0, 0, 0, deque([""])
+    root, count, names, folders = files.root, 0, 0, deque([""])
     markdown = tuple(ending for ending in list_note_endings(files.settings) if ending.lower() != ".txt")
     while folders and names < most:
         folder = folders.popleft()
@@ -374,9 +371,7 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
                     folders.append(path)
             elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
                 count += files.is_included(path) and files.allow(path) is None
-            elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
-                misnamed += files.is_included(path)
-    return Overlooked(count, misnamed, not folders)
+    return Overlooked(count, not folders)
 
 
 def suggest_setup(files: WorkspaceFiles, count: int) -> str:
@@ -389,7 +384,7 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, overlooked, hints = files.root, count_overlooked(files, MOST_NAMES), list[str]()
+    root, overlooked = files.root, count_overlooked(files)
     if overlooked.markdown > count and root in {Path.home(), Path(root.anchor)}:
         return f"{root} holds {count or 'no'} memory files: name the folder of your notes as the workspace"
     if overlooked.markdown > count:
@@ -398,10 +393,5 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
         files_lie = "a Markdown file lies" if is_one else f"{overlooked.markdown:,} Markdown files lie"
         is_not = "is not searched; to search it too" if is_one else "are not searched; to search them too"
         command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"
-        hints.append(f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`")
-    elif not count and not overlooked.misnamed:
-        hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
-    if overlooked.misnamed:
-        files_end = "1 file ends" if overlooked.misnamed == 1 else f"{overlooked.misnamed:,} files end"
-        hints.append(f"{files_end} in .mdx, .mdown or the like, which are not read: rename to .md")
-    return "; ".join(hints)
+        return f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`"
+    return "" if count else f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}"
