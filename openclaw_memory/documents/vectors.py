@@ -99,10 +99,10 @@ class DocumentVectors:
         own = find_identity(counts, model) or ""
         for identity, (rows, vectors) in counts.items():
             name, _, dims = identity.rpartition("#")
-            if name != model:
-                missing[f"they are of {name!r}, those of the others are of {model!r}: add these again"] += rows
-            elif identity != own:
-                missing[f"they have {dims} dimensions, those of the others have {own.rpartition('#')[2]}"] += rows
+            if identity != own:
+                _, _, usual = own.rpartition("#")
+                reason = f"they are of {name!r} with {dims} dimensions, those of the others of {model!r} with {usual}"
+                missing[f"{reason}: add these again"] += rows
             elif vectors < rows:
                 can_make = self._source is not None and self._source.make is not None and self._source.identity == model
                 if can_make and not self._error and self._plan_attempt(counts) is None:

@@ -214,8 +214,15 @@ class OpenFolder:
         Raises:
             WriteError: The disk did not confirm it. The written file stays.
         """
-        if self.descriptor is not None:
-            _flush(self.descriptor, self._join(*names))
+        if self.descriptor is None:
+            return
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            path = self._join(*names)
+            raise WriteError(
+                f"{path} is written, but the disk did not confirm its name ({error.strerror}): check the disk"
+            ) from error
 
     def _join(self, *names: str) -> str:
         return "/".join((*([self.path] if self.path else []), *names))
@@ -263,18 +270,13 @@ def make_folders(base: Path, parts: Sequence[str], path: str) -> None:
     """
     try:
         for depth, name in enumerate(parts):
-            with open_folder(str(base), parts[:depth]) as folder:
-                _make_folder(folder, name)
+            with open_folder(str(base), parts[:depth]) as folder, suppress(FileExistsError):
+                os.mkdir(folder.prefix + name, 0o700, dir_fd=folder.descriptor)
+                folder.flush(name)
         with open_folder(str(base), parts):  # the last one is no link either
             return
     except OSError as error:
         raise to_write_error(error, path) from error
-
-
-def _make_folder(folder: OpenFolder, name: str) -> None:
-    with suppress(FileExistsError):
-        os.mkdir(folder.prefix + name, 0o700, dir_fd=folder.descriptor)
-        folder.flush(name)
 
 
 # --- locks --------------------------------------------------------------------------------------------------------
@@ -518,15 +520,6 @@ def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
     os.fsync(descriptor)
-
-
-def _flush(folder: int, path: str) -> None:
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        raise WriteError(
-            f"{path} is written, but the disk did not confirm its name ({error.strerror}): check the disk"
-        ) from error
 
 
 def _to_identity(info: os.stat_result) -> tuple[int, int, int]:

@@ -415,18 +415,14 @@ def _check_policies(files: WorkspaceFiles, documents: Iterable[Fields]) -> None:
 
 
 def _check_comparable(vectors: Sequence[tuple[str, int]], existing: AbstractSet[tuple[str, int]]) -> None:
-    model, dims = vectors[0]
-    if not (incomparable := sorted(existing - {*vectors})):
-        return
-    another = next((pair for pair in incomparable if pair[0] != model), None)
-    if another is not None:
-        difference = f"are of {model!r}, the documents that are there came with some of {another[0]!r}"
-    else:
-        difference = f"have {dims} dimensions, those of the documents that are there have {incomparable[0][1]}"
-    raise EmbedderError(
-        f"these vectors {difference}, and the two cannot be compared: embed with the same model, or delete those "
-        "documents and add them again"
-    )
+    (model, dims), incomparable = vectors[0], sorted(existing - {*vectors})
+    if incomparable:
+        name, length = incomparable[0]
+        raise EmbedderError(
+            f"these vectors are of {model!r} with {dims} dimensions, documents that are there came with some of "
+            f"{name!r} with {length}, and the two cannot be compared: embed with the same model, or delete those "
+            "documents and add them again"
+        )
 
 
 def _check_replaceable(file: _File, text: str, policies: Policies) -> None:

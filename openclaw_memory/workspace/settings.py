@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from openclaw_memory.config import MemoryConfig
@@ -40,9 +39,8 @@ def _read_text(root: Path, origin: str) -> str:
         OpenClawMemoryError: It cannot be opened, or passes a symlink.
     """
     with SafeFolder(root).open(PLACE) as descriptor:
-        size = os.fstat(descriptor).st_size
-        data = read_whole(descriptor, MAX_BYTES + 1) if size <= MAX_BYTES else b""
-    if max(size, len(data)) > MAX_BYTES:
+        data = read_whole(descriptor, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         raise ConfigError(f"{origin} has more than {MAX_BYTES:,} bytes: shorten it")
     try:
         return data.decode()

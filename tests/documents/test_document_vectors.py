@@ -258,8 +258,12 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
 @pytest.mark.parametrize(
     ("rows", "source", "words"),
     [
-        ([[1.0, 2.0]], GIVEN, "have 2 dimensions, those of the documents that are there have 8"),
-        ([[1.0] * 8], LETTERS, "are of 'letters', the documents that are there came with some of 'given'"),
+        ([[1.0, 2.0]], GIVEN, "with 2 dimensions, documents that are there came with some of 'given' with 8"),
+        (
+            [[1.0] * 8],
+            LETTERS,
+            "are of 'letters' with 8 dimensions, documents that are there came with some of 'given'",
+        ),
         ([[float("nan")] * 8], GIVEN, "NaN"),
         ([[1e300] * 8], GIVEN, "beyond float32"),
         ([["a"] * 8], GIVEN, "must be numbers"),
@@ -291,7 +295,7 @@ def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder,
 @pytest.mark.parametrize(
     ("source", "row", "reason"),
     [
-        (LETTERS, letters("text"), "of 'letters', those of the others are of 'given'"),
+        (LETTERS, letters("text"), "of 'letters' with 8 dimensions, those of the others of 'given'"),
         (GIVEN, [1.0, 0.0], "2 dimension"),
     ],
     ids=["model", "dimensions"],

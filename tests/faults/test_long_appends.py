@@ -178,7 +178,7 @@ def test_a_new_note_that_the_disk_did_not_confirm_stays(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise WriteError("memory is written, but the disk did not confirm its name")
 
-    monkeypatch.setattr(atomic, "_flush", refuse)
+    monkeypatch.setattr(atomic.OpenFolder, "flush", refuse)
     with pytest.raises(WriteError, match="did not confirm"):
         add(Workspace.open(tmp_path))
     assert (tmp_path / NOTE).read_text().endswith(f"{LONG}\n")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.workspace.files import WorkspaceFiles
 
 
@@ -68,11 +68,6 @@ def test_extra_paths_are_allowed_and_have_one_name(tmp_path, monkeypatch, extra,
 def test_an_extra_path_opens_nothing_beside_it(tmp_path, extra, path):
     with pytest.raises(PathNotAllowedError):
         WorkspaceFiles(tmp_path, FilesConfig(extra_paths=(extra,))).locate(path)
-
-
-def test_a_path_with_backslashes_is_told_to_use_slashes(tmp_path):
-    with pytest.raises(NotFoundError, match=r"'memory/a\.md'"):
-        WorkspaceFiles(tmp_path).locate("memory\\a.md")
 
 
 @given(st.text(st.sampled_from("./\\ ~aM\0é") | st.characters(), max_size=12).map(lambda tail: f"memory/{tail}.md"))
