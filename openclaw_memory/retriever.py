@@ -85,13 +85,16 @@ class Retriever:
 
     def _search_state(self, state: IndexState, request: SearchRequest) -> SearchResults:
         """Return the results from one state of the index, with the reasons that limit them."""
+        from openclaw_memory.search.candidates import list_languages
         from openclaw_memory.search.search import IndexView, search
 
         embedder, reason, stale = self._choose_embedder(state)
+        languages = list_languages(state.store)
         view = IndexView(
             store=state.store,
             embedder=embedder,
-            lines=self._get_lines(embedder),
+            lines=self._get_lines(embedder, languages),
+            languages=languages,
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
             max_transcript_share=MAX_TRANSCRIPT_SHARE,
         )
@@ -102,7 +105,7 @@ class Retriever:
         unread = self._service.explain_unread(state.store, refresh=state.is_behind)
         return replace(results, stale=stale, reason=_join(building, results.reason or reason, unread))
 
-    def _get_lines(self, embedder: CircuitBreakerEmbedder | None) -> LineIndex:
+    def _get_lines(self, embedder: CircuitBreakerEmbedder | None, languages: tuple[str, ...]) -> LineIndex:
         """Return the lines of all searches with an embedder: with its vectors of words, or the bundled model's."""
         from openclaw_memory.search.line_index import LineIndex
 
@@ -115,7 +118,7 @@ class Retriever:
 
                     word_vectors = StaticEmbedder().embed_words
                 holder.lines = LineIndex(word_vectors)
-            holder.lines = holder.lines.renew()
+            holder.lines = holder.lines.renew(languages)
             return holder.lines
 
     def _choose_embedder(self, state: IndexState) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:

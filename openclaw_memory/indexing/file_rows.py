@@ -17,8 +17,9 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import find_change_day, make_metadata
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
+from openclaw_memory.text.languages import STEMMERS, mark_language
 from openclaw_memory.text.policies import NONE, Policies, mask_note
-from openclaw_memory.text.terms import join_terms
+from openclaw_memory.text.terms import guess_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.conditions import DAY
@@ -158,7 +159,7 @@ def make_note_rows(
         document = document and document._replace(fields=policies.mask_value(document.fields))
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
-    return _make_rows(chunks, path, day, with_vectors=with_vectors)
+    return _make_rows(chunks, path, day, guess_language(text), with_vectors=with_vectors)
 
 
 def _explain_cut(rows: Sequence[ChunkRow], text: str) -> str:
@@ -185,7 +186,7 @@ def make_transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, with_v
         replace(move_down(piece, part.first_line - 1, part.start_char), metadata=day)
         for piece in chunk(part.text, path, rules, note_date=part.day)
     )
-    return _make_rows(chunks, path, part.day, with_vectors=with_vectors)
+    return _make_rows(chunks, path, part.day, guess_language(part.text), with_vectors=with_vectors)
 
 
 def split_transcript(
@@ -238,18 +239,20 @@ def _explain_left_out(first: int, count: int) -> str:
     return f"{count} lines are no {kind} and were left out, the first is line {first}"
 
 
-def _make_rows(chunks: Iterable[Chunk], path: str, day: datetime.date | None, *, with_vectors: bool) -> list[ChunkRow]:
+def _make_rows(
+    chunks: Iterable[Chunk], path: str, day: datetime.date | None, language: str, *, with_vectors: bool
+) -> list[ChunkRow]:
     name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
-    dates = list_date_terms(day) if day else ()
+    marks = [*(list_date_terms(day) if day else ()), *([mark_language(language)] if language in STEMMERS else [])]
 
     @cache  # most chunks have the context of the one before
     def make_context(context: str) -> str:
-        return " ".join([join_terms(f"{context} {name}"), *dates])
+        return " ".join([join_terms(f"{context} {name}", language), *marks])
 
     def make_row(piece: Chunk) -> ChunkRow:
         if is_date_title(piece.text):  # it would be found by its date, before the text of that day
             return ChunkRow(piece, "", "", None)
         key = make_vector_key(piece.embedding_text) if with_vectors else None
-        return ChunkRow(piece, join_terms(piece.text), make_context(piece.context), key)
+        return ChunkRow(piece, join_terms(piece.text, language), make_context(piece.context), key)
 
     return [make_row(piece) for piece in chunks]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from openclaw_memory.search.phrases import compile_phrase, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory.types.conditions import make_chunk_test
@@ -63,6 +65,13 @@ class Candidates(Struct, frozen=True, dict=True):
         return [candidate.stored for candidate in self.items]
 
 
+def list_languages(store: Store) -> tuple[str, ...]:
+    """Return the languages of the notes of an index, English first."""
+    marks = {mark_language(name): name for name in STEMMERS if name != DEFAULT_LANGUAGE}
+    frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(marks))).frequencies
+    return (DEFAULT_LANGUAGE, *(name for mark, name in marks.items() if frequencies[mark]))
+
+
 def find_candidates(
     store: Store,
     query: Query,
@@ -87,9 +96,9 @@ def find_candidates(
     """
     settings = request.settings
     hit_request = _make_hit_request(query, vector, request, counted)
-    excluded = find_excluded(store, request)
+    excluded = find_excluded(store, request, query.languages)
     if request.filter.phrases:
-        hits, chunks = _find_phrases(store, hit_request, request, excluded, token_codes=token_codes)
+        hits, chunks = _find_phrases(store, hit_request, request, excluded, query.languages, token_codes=token_codes)
     elif request.filter.without or request.passes is not None:
         hits, chunks = _find_allowed(store, hit_request, request, excluded), None
     else:
@@ -132,7 +141,7 @@ def _make_hit_request(
         enough=settings.max_results,
         source=request.filter.source,
         all_cosines=settings.fusion == "standardised",
-        counted=(*query.stems, *counted),
+        counted=(*chain(*query.stems), *counted),
         where=request.where,
         memory_bytes=settings.memory_mb << 20,
     )
@@ -152,19 +161,24 @@ def _read(
 # --- filters that the store does not know ------------------------------------------------------------------------
 
 
-def find_excluded(store: Store, request: SearchRequest) -> frozenset[int]:
+def find_excluded(store: Store, request: SearchRequest, languages: Sequence[str]) -> frozenset[int]:
     """Return the ids of the chunks that hold one of the words that a search leaves out.
 
     Args:
         store: The index.
         request: The search.
+        languages: The languages of the notes.
     """
-    only = request.filter
-    return frozenset(
-        hit.chunk_id
-        for word in only.without
-        for hit in store.search_text(split_terms(word), EVERY, match="all", source=only.source, where=request.where)
-    )
+    hits = (_find_all_words(store, word, request, languages) for word in request.filter.without)
+    return frozenset(chain.from_iterable(hits))
+
+
+def _find_all_words(store: Store, text: str, request: SearchRequest, languages: Sequence[str]) -> dict[int, None]:
+    """Return the ids of the chunks that hold all words of a text, in any form, best first by language."""
+    source, where = request.filter.source, request.where
+    terms = dict.fromkeys(tuple(dict.fromkeys(split_terms(text, name))) for name in languages)
+    hits = (store.search_text(own, EVERY, match="all", source=source, where=where) for own in terms)
+    return dict.fromkeys(hit.chunk_id for own in hits for hit in own)
 
 
 def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest, excluded: frozenset[int]) -> Hits:
@@ -198,17 +212,22 @@ def _keep_best(scores: Mapping[int, float], excluded: Collection[int], count: in
 
 
 def _find_phrases(
-    store: Store, hit_request: HitRequest, request: SearchRequest, excluded: Collection[int], *, token_codes: bool
+    store: Store,
+    hit_request: HitRequest,
+    request: SearchRequest,
+    excluded: Collection[int],
+    languages: Sequence[str],
+    *,
+    token_codes: bool,
 ) -> tuple[Hits, dict[int, StoredChunk]]:
     """Return every chunk that holds the phrases, and how well it matches the query."""
     from msgspec.structs import replace
 
     only, where, vector = request.filter, request.where, hit_request.vector
     statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))
-    phrase_terms = dict.fromkeys(term for phrase in only.phrases for term in split_terms(phrase))
-    likely = store.search_text(list(phrase_terms), EVERY, match="all", source=only.source, where=where)
+    likely = _find_all_words(store, " ".join(only.phrases), request, languages)
     patterns = tuple(map(compile_phrase, only.phrases))
-    ids = [hit.chunk_id for hit in likely if hit.chunk_id not in excluded]
+    ids = [at for at in likely if at not in excluded]
     chunks: dict[int, StoredChunk] = {}
     for first in range(0, len(ids), BATCH):
         for stored in store.get_chunks(ids[first : first + BATCH], token_codes=token_codes):

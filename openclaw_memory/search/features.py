@@ -6,7 +6,6 @@ closer ones, and more to lines below than above, because people answer below the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from openclaw_memory.search.line_index import (
 )
 from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import get_day
-from openclaw_memory.text.terms import fold, split_words
+from openclaw_memory.text.terms import fold, match_identifier, split_words
 from openclaw_memory.types import StoredChunk
 
 if TYPE_CHECKING:
@@ -60,13 +59,15 @@ class LineVocabulary:
         self._filled = self.counts.nonzero()[0]
         self._starts = (self.counts.cumsum() - self.counts)[self._filled]
 
-    def match_stems(self, stems: Sequence[str]) -> NDArray[np.intp]:
-        """Return for each distinct word the index of its stem in `stems`, or -1."""
+    def match_stems(self, stems: Sequence[tuple[str, ...]]) -> NDArray[np.intp]:
+        """Return for each distinct word the index of its stem, in any language, in `stems`, or -1."""
         places = np.full(len(self.index.stem_numbers) + 1, -1, np.intp)
-        for at, stem in enumerate(stems):
-            places[self.index.stem_numbers.get(stem, -1)] = at
+        for at, forms in enumerate(stems):
+            for form in enumerate(forms):
+                places[self.index.stem_numbers.get(form, -1)] = at
         places[-1] = -1  # of stems that no word has
-        return places[self.index.stems[self.numbers]]
+        matches: NDArray[np.intp] = places[self.index.stems[self.numbers]].max(axis=1)
+        return matches
 
     def find_respellings(self, query: Query, stems: NDArray[np.intp]) -> list[tuple[int, int]]:
         """Return the words that are one of the query with other accents: the row, and the index of that one."""
@@ -109,7 +110,7 @@ class LineVocabulary:
         places = stems[self.rows]
         matching = (places >= 0).nonzero()[0]
         matches[self.lines[matching], places[matching]] = 1
-        for at, term in enumerate(query.stems):
+        for at, (term, *_) in enumerate(query.stems):
             if len(term) == 1 and not term.isascii():  # a Chinese, Japanese or Korean sign: words are pairs of them
                 has_sign = np.array([term in self.index.words[number] for number in self.numbers.tolist()], bool)
                 matches[self.lines[has_sign[self.rows]], at] = 1
@@ -149,7 +150,7 @@ def match_identifiers(table: LineTable, query: Query) -> Floats:
     matches = np.zeros(len(table), np.float32)
     texts = list(map(fold, table.get_texts())) if query.identifiers else []
     for identifier in query.identifiers:
-        pattern = re.compile(rf"(?<![\w-]){re.escape(identifier)}(?![\w-])")
+        pattern = match_identifier(identifier)
         holds = np.array([pattern.search(text) is not None for text in texts], np.float32)
         matches += holds if holds.any() or not is_code(identifier) else -1
     return matches
@@ -327,7 +328,8 @@ def weigh_tokens(query: Query, tokens: TokenVectors) -> QueryTokens | None:
     from openclaw_memory.embeddings.token_codes import NOTHING, rotate, weigh_tokens
 
     vectors, spans = tokens
-    weights = weigh_tokens(query.text, spans, dict(zip(query.stems, query.weights, strict=True)))
+    words = (stems[0] for stems in query.stems)
+    weights = weigh_tokens(query.text, spans, dict(zip(words, query.weights, strict=True)))
     heavy = np.flatnonzero(weights > NOTHING)
     if not len(heavy):
         return None

@@ -21,7 +21,8 @@ from openclaw_memory.search.lines import (
     normalise_line,
     strip_role,
 )
-from openclaw_memory.text.terms import HUMP, split_words, stem_word
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE
+from openclaw_memory.text.terms import COMPOUND, split_words, stem_word
 from openclaw_memory.types import StoredChunk
 
 if TYPE_CHECKING:
@@ -141,17 +142,20 @@ class LineIndex:
     It only grows, so that a number stays valid; a full one is replaced by a `renew`ed one.
     """
 
-    def __init__(self, word_vectors: WordVectors | None = None) -> None:
+    def __init__(
+        self, word_vectors: WordVectors | None = None, languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
+    ) -> None:
         """Begin without a word.
 
         Args:
             word_vectors: Returns the vectors of words, shape (words, dims). None compares words as they are written.
+            languages: The languages by which words are stemmed.
         """
-        self.word_vectors = word_vectors
+        self.word_vectors, self.languages = word_vectors, languages
         self.words: list[str] = []
-        self.stems = np.empty(0, np.int64)  # of each word the number of its stem
+        self.stems = np.empty((0, len(languages)), np.int64)  # of each word the numbers of its stems, by language
         self.are_numbers = np.empty(0, bool)  # of each word
-        self.stem_numbers: dict[str, int] = {}
+        self.stem_numbers: dict[tuple[int, str], int] = {}  # by index of the language and stem
         self.label_numbers: dict[str, int] = {"": 0}
         self.lengths: Floats = np.empty(0, np.float32)  # of the vector of each word
         self._vectors: Floats = np.empty((0, 0), np.float32)
@@ -170,9 +174,10 @@ class LineIndex:
         self._line_count = self._word_count = 0
         self._block_lengths: dict[bytes, Floats] = {}  # by the numbers of the block's lines
 
-    def renew(self) -> LineIndex:
-        """Return this index, or an empty one in its place if it is full."""
-        return LineIndex(self.word_vectors) if len(self.words) > MAX_WORDS else self
+    def renew(self, languages: tuple[str, ...]) -> LineIndex:
+        """Return this index, or an empty one in its place if it is full or its words are stemmed otherwise."""
+        is_usable = self.languages == languages and len(self.words) <= MAX_WORDS
+        return self if is_usable else LineIndex(self.word_vectors, languages)
 
     def number_words(self, texts: Sequence[str]) -> Integers:
         """Return the numbers of words; new ones are added."""
@@ -206,9 +211,12 @@ class LineIndex:
         with self._lock:
             numbers = self._number_chunks(chunks)
             spans = self._chunks[numbers, 5:].tolist()
-            stems = [{*self.stems[self._line_words[first : first + count]].tolist()} for first, count in spans]
-        numbered = [(self.stem_numbers[stem], weight) for stem, weight in weights.items() if stem in self.stem_numbers]
-        shares = [sum(weight for stem, weight in numbered if stem in own) / total for own in stems]
+            stems = [{*self.stems[self._line_words[first : first + count]].flat} for first, count in spans]
+        numbered = [
+            ({self.stem_numbers.get(form, -1) for form in enumerate(forms)}, weight)
+            for forms, weight in weights.items()
+        ]
+        shares = [sum(weight for numbers, weight in numbered if not own.isdisjoint(numbers)) / total for own in stems]
         return {stored.id: share for stored, share in zip(chunks, shares, strict=True)}
 
     def _join(self, chunks: list[StoredChunk]) -> LineTable:
@@ -338,8 +346,9 @@ class LineIndex:
 
     def _add(self, new: Sequence[str]) -> None:
         first, last = len(self.words), len(self.words) + len(new)
-        stems = [self.stem_numbers.setdefault(stem_word(word), len(self.stem_numbers)) for word in new]
-        self.stems = _extend(self.stems, first, np.array(stems, np.int64))
+        forms = [(at, stem_word(word, name)) for word in new for at, name in enumerate(self.languages)]
+        stems = [self.stem_numbers.setdefault(form, len(self.stem_numbers)) for form in forms]
+        self.stems = _extend(self.stems, first, np.array(stems, np.int64).reshape(len(new), -1))
         self.are_numbers = _extend(self.are_numbers, first, np.array([word.isdigit() for word in new], bool))
         self._rows = _extend(self._rows, first, np.full(len(new), -1, np.int32))
         self.lengths = _extend(self.lengths, first, np.zeros(len(new), np.float32))
@@ -380,7 +389,7 @@ def measure_rows(rows: Floats) -> Floats:
 
 def _split_words(text: str) -> list[str]:
     """Return the words of a text, and a line end after those of each line."""
-    if text.isascii() and not HUMP.search(text):  # the same words, in half the time
+    if text.isascii() and not COMPOUND.search(text):  # the same words, in half the time
         return [*_ASCII_TOKENS.findall(text.lower()), "\n"]
     return [token for line in text.split("\n") for token in (*split_words(line), "\n")]
 

@@ -6,75 +6,91 @@ import math
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.search.query_dates import DateMention, split_dates
-from openclaw_memory.text.terms import fold, select_content_words, split_query, split_words, stem_word
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE
+from openclaw_memory.text.terms import (
+    find_identifiers,
+    fold,
+    select_content_words,
+    split_query,
+    split_words,
+    stem_word,
+)
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace.paths import format_date_term, rank_path_match
 
-# A pasted page is not a query: characters beyond this number are not looked up.
+# A pasted page is not a query: of a longer text only the end is looked up, where people put their question.
 MAX_QUESTION_CHARS = 2000
+END_CHARS = 400
 # Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
 MAX_TERMS = 500
-LONGEST_YEAR = 4  # digits: a number of more is not a year but an identifier
 MAX_NAME_CHARS = 200  # a longer question is not the name of a file
 _NAME = re.compile(r"[^\W\d_]+")
+_SENTENCE_END = re.compile(r"[.!?\n]\s+|[。！？]")
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 
 
 class Query(Struct, frozen=True):
     """A parsed query: `terms` are looked up in the keyword index, `words` in the lines of the chunks.
 
-    `words` are lower case, without stop words; `stems` are their stems, `weights` their rarity (inverse document
-    frequency). `pairs` are the stems of adjacent words, stop words included. `date_words` are the words of `dates`,
-    folded.
+    `words` are lower case, without stop words; `stems` are their stems in each of the `languages` of the notes,
+    `weights` their rarity (inverse document frequency). `pairs` are adjacent words, stop words included. `date_words`
+    are the words of `dates`, folded.
     """
 
     text: str
     terms: tuple[str, ...]
     words: tuple[str, ...]
-    stems: tuple[str, ...]
-    pairs: frozenset[tuple[str, str]]
+    stems: tuple[tuple[str, ...], ...]
+    pairs: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
     identifiers: frozenset[str]
     names: frozenset[str]
     dates: tuple[DateMention, ...]
     date_words: frozenset[str]
+    languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     weights: tuple[float, ...] = ()
 
     def weigh(self, frequencies: Mapping[str, int], chunk_count: int) -> Query:
         """Return the query with the rarity of each word; `frequencies` count the chunks with each stem."""
-        weights = (compute_rarity(frequencies.get(stem, 0), chunk_count) for stem in self.stems)
-        return replace(self, weights=tuple(weights))
+        counts = (max(frequencies.get(stem, 0) for stem in stems) for stems in self.stems)
+        return replace(self, weights=tuple(compute_rarity(count, chunk_count) for count in counts))
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> Query:
     """Return the query in a text, without `weights`: `Query.weigh` adds them once term frequencies are known.
 
-    The first 2,000 characters count, and the first 500 terms.
+    Of more than 2,000 characters the last 400 count, from the beginning of a sentence on.
+
+    Args:
+        text: The query.
+        languages: The languages of the notes, by which words are stemmed.
     """
-    text = text[:MAX_QUESTION_CHARS]
-    whole, text = text, unicodedata.normalize("NFKC", text)[:MAX_QUESTION_CHARS]  # one character may become eighteen
+    whole = text if len(text) <= MAX_QUESTION_CHARS else _take_end(text)
+    text = unicodedata.normalize("NFKC", whole)[:MAX_QUESTION_CHARS]  # one character may become eighteen
     parts = split_dates(text)
     dates, date_text = tuple(dict.fromkeys(day for day, _ in parts)), " ".join(part for _, part in parts)
     date_terms = (format_date_term(day.year, day.month, day.day) for day in dates if day.month is not None)
-    content_terms = split_query(text)[:MAX_TERMS]
+    content_terms = split_query(text, languages)[:MAX_TERMS]
     content = tuple(select_content_words(text)[:MAX_TERMS])
-    stems = tuple(map(stem_word, content))
+    stems = {word: tuple(stem_word(word, name) for name in languages) for word in (*content, *split_words(text))}
+    own = {stems[word] for word in content}
     return Query(
         text=whole,
         terms=tuple(dict.fromkeys([*content_terms, *date_terms])),
         words=content,
-        stems=stems,
-        pairs=frozenset(pair for pair in pairwise(map(stem_word, split_words(text))) if set(pair) & set(stems)),
-        identifiers=frozenset(filter(_is_identifier, content_terms)) - set(split_query(date_text)),
+        stems=tuple(stems[word] for word in content),
+        pairs=frozenset(pair for pair in pairwise(map(stems.__getitem__, split_words(text))) if own & {*pair}),
+        identifiers=frozenset(find_identifiers(text)) - set(find_identifiers(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,
         date_words=frozenset(split_words(date_text)),
+        languages=tuple(languages),
     )
 
 
@@ -111,8 +127,7 @@ def compute_rarity(frequency: int, count: int) -> float:
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def _is_identifier(term: str) -> bool:
-    """Return whether a term is an identifier: joined words, a long number, or letters mixed with digits."""
-    if term.isdigit():
-        return len(term) > LONGEST_YEAR
-    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())
+def _take_end(text: str) -> str:
+    """Return the last sentences of a text, of at most so many characters, or as many characters without one."""
+    end = text.rstrip()[-END_CHARS:]
+    return _SENTENCE_END.split(end, maxsplit=1)[-1].strip() or end

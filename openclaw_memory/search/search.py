@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ from openclaw_memory.search.ranking import (
     select_results,
 )
 from openclaw_memory.search.results import SearchResults
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.conditions import make_chunk_test
 
@@ -44,6 +46,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
         store: The index, read-only.
         embedder: The embedder of its vectors; None to search by keywords alone.
         lines: Keeps the lines of chunks from search to search.
+        languages: The languages of the notes, by which words are stemmed; see `list_languages`.
         has_chunk_vectors: Whether vectors of chunks tell more than the sum of those of their words.
         max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
             unless notes leave places over.
@@ -52,6 +55,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
     store: Store
     embedder: Embedder | None
     lines: LineIndex
+    languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     has_chunk_vectors: bool = False
     max_transcript_share: float = 1.0
 
@@ -66,9 +70,9 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         request: The search, with its settings; see `resolve_request`.
     """
     settings, embedder = request.settings, index.embedder
-    query = parse_query(request.query)
-    task = parse_query(request.options.task or "") if request.has_task else None
-    counted, reason = task.stems if task else (), None
+    query = parse_query(request.query, index.languages)
+    task = parse_query(request.options.task or "", index.languages) if request.has_task else None
+    counted, reason = [*chain(*task.stems)] if task else (), None
     try:
         vector, tokens = _embed(query, embedder)
         tokens = tokens if settings.answer == "lines" else None
@@ -155,7 +159,7 @@ def _show_named_files(index: IndexView, query: Query, request: SearchRequest) ->
     if is_named is None or only.phrases:
         return results
     test, passes = make_chunk_test(request.where or {}), request.passes or bool
-    excluded = find_excluded(index.store, request)
+    excluded = find_excluded(index.store, request, index.languages)
     for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
         chunks = index.store.get_file_chunks(path)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)

@@ -1,6 +1,6 @@
 from .fence import fence_text as fence_text
 from .markdown_blocks import get_title as get_title, split_blocks as split_blocks
-from .stopwords import STOP_WORDS as STOP_WORDS
+from .languages import STOP_WORDS as STOP_WORDS
 from .terms import fold as fold, select_content_words as select_content_words
 from .silent_reply import (
     SilentStream as SilentStream,

@@ -1,78 +1,126 @@
 """Turn text into terms, for the index and for queries alike: fold, segment, stem, and drop stop words.
 
-A term is a folded, stemmed word. An identifier (`GEO-1000`, `snake_case`, `camelCase`, `config.toml`) is a term as a
-whole and in parts. A run of Chinese, Japanese or Korean becomes its characters and pairs of characters.
+A term is a folded word, stemmed by the language of its text. An identifier (`GEO-1000`, `snake_case`, `camelCase`,
+`config.toml`) is a term as a whole, without the signs within, and in parts; so are `#tag`, `@name` and `C++`, with
+their sign. A run of Chinese, Japanese or Korean becomes its characters and pairs of characters; a run of Thai, Lao,
+Khmer or Burmese its pairs of characters, each with its vowel signs. An emoji or status mark is a term.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from operator import add
 
 import Stemmer
 
-from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, FOREIGN_LETTERS, SCRIPTS, STEMMERS, STOP_WORDS
 
 _CJK = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Accents that Unicode does not compose with their letter, and the vowel signs of Hebrew, Arabic and India's scripts: to
-# `re` they are no part of a word, to a reader they are.
-_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0971-\u0dff"
-_LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
+# Thai, Lao, Burmese and Khmer, and their signs above, below and after a letter.
+_UNSPACED = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
+_VOWEL_SIGNS = "\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u17b4-\u17d3"
+# Accents that Unicode does not compose with their letter, the vowel signs of Hebrew, Arabic and India's scripts, and
+# signs that nobody sees: to `re` they are not part of a word, to a reader they are.
+_MARKS = (
+    "\u00ad\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u0900-\u0963\u0971-\u0dff\u200c\u200d"
+)
+_APOSTROPHES = "\u02b9-\u02bf"  # letters to `re`
+_LETTERS_AND_DIGITS = f"[^\\W_{_CJK}{_UNSPACED}{_APOSTROPHES}]"
+_EMOJI = "[\u203c\u2049\u2605\u2606\u2610-\u2612\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
-_TOKEN = f"[{_CJK}]+|(?:{_LETTERS_AND_DIGITS}+[{_MARKS}]*(?:[-_.]+(?={_LETTERS_AND_DIGITS}))?)+"
-_ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
-_PARTS = re.compile("[^-_.]+")
+_TOKEN = (
+    f"[{_CJK}]+|[{_UNSPACED}]+|{_EMOJI}|(?:(?<![\\w#@])[#@](?={_LETTERS_AND_DIGITS}))?"
+    f"(?:{_LETTERS_AND_DIGITS}+[{_MARKS}]*(?:[-_.]+(?={_LETTERS_AND_DIGITS}))?)+(?:\\+\\+|#)?"
+)
+_ASCII_TOKEN = re.compile(r"(?:(?<![\w#@])[#@](?=[A-Za-z0-9]))?[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*(?:\+\+|#)?")
+_PARTS = re.compile("[^-_.#@+]+")
+_JOINTS = re.compile("[-_.]+")
 _ASCII_WORDS = re.compile("[a-z0-9]+")
-HUMP = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")  # in every word in camelCase
+# In every word in camelCase, and in every one of letters and digits that signs join ("GEO-1000").
+COMPOUND = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][-_.]+[0-9]|[0-9][-_.]+[A-Za-z]")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_FIRST_WORDS = re.compile(r"[^\W\d_]+")
+_NAMED_LANGUAGE = re.compile(r"---\n(?:.*\n){0,20}?lang(?:uage)?:[ \t]*[\"']?([a-z]{2})\b", re.IGNORECASE)
 _ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u03ff\u1e00-\u1fff]")
-_STEMMABLE = re.compile("[a-z]{3,}")
 # Letters that Unicode does not decompose into a base letter and a mark.
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
+# One spelling for letters that are typed in several ways: without the vowel signs and the tatweel of Arabic, the points
+# of Hebrew, the nuktas of India's scripts and signs that nobody sees, with the digits 0 to 9 in place of all others.
+_LEFT_OUT = [*range(0x483, 0x488), *range(0x591, 0x5BE), *range(0x5BF, 0x5C8), *range(0x610, 0x61B), 0x640]
+_LEFT_OUT += [*range(0x64B, 0x660), 0x670, *range(0x6D6, 0x6EE), 0x93C, 0x9BC, 0xA3C, 0xABC, 0xAD, 0x200C, 0x200D]
+_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66)
+_SPELLINGS = str.maketrans("ёѐѝأإآٱىیېئةہۀۃؤکھ", "ееиااااييييههههوكه") | dict.fromkeys(_LEFT_OUT)
+_SPELLINGS |= {zero + digit: str(digit) for zero in _ZEROS for digit in range(10)}
 
 MAX_TERM_CHARS = 64
+LONGEST_YEAR = 4  # digits: a number of more is not a year but an identifier
+SAMPLE_CHARS = 1000  # of a text, for a guess of its language
+MIN_COMMON_WORDS = 2  # of a language other than English, for a guess
 
 
-def split_terms(text: str) -> list[str]:
-    """Return all terms of a text, in its order; a whole identifier precedes its parts."""
+def split_terms(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
+    """Return all terms of a text, in its order; a whole identifier precedes its parts.
+
+    Args:
+        text: The text.
+        language: Its language, as `guess_language` returns it.
+    """
     composed = _compose(text)
     if composed.isascii():  # the same terms, in half the time
-        return list(chain.from_iterable(map(_split_token_terms, _ASCII_TOKEN.findall(composed))))
+        return list(chain.from_iterable(map(_split_token_terms, _ASCII_TOKEN.findall(composed), repeat(language))))
     # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
     return [
         term
         for token in _split_tokens(composed)
-        for term in (_split_cjk(token) if _is_cjk(token) else _split_token_terms(token))
+        for term in (_split_run(token) if _is_run(token) else _split_token_terms(token, language))
     ]
 
 
-def join_terms(text: str) -> str:
+def join_terms(text: str, language: str = DEFAULT_LANGUAGE) -> str:
     """Return the terms of a text, joined by spaces, as a keyword index stores them."""
-    return " ".join(split_terms(text))
+    return " ".join(split_terms(text, language))
 
 
-def split_query(text: str) -> list[str]:
+def split_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> list[str]:
     """Return the terms of a query, each once, without the stop words of its language.
 
     A query of stop words alone keeps them.
+
+    Args:
+        text: The query.
+        languages: The languages of the notes: a word is stemmed by each of them.
     """
-    tokens = _split_tokens(text)
+    tokens = list(dict.fromkeys(_split_tokens(text)))
     stop = _stop_words(tokens)
-    content = [term for token in dict.fromkeys(tokens) for term in _select_content_terms(token, stop)]
-    return list(dict.fromkeys(content)) or list(dict.fromkeys(split_terms(text)))
+    content = [term for token in tokens for term in _select_content_terms(token, stop, languages)]
+    return list(dict.fromkeys(content or [term for name in languages for term in split_terms(text, name)]))
+
+
+def find_identifiers(text: str) -> list[str]:
+    """Return the identifiers in a text, folded: joined words, long numbers, letters mixed with digits, and tags."""
+    return [folded for token in _split_tokens(text) if _is_identifier(folded := fold(token))]
+
+
+def match_identifier(identifier: str) -> re.Pattern[str]:
+    """Return a pattern for an identifier in folded text, with or without signs between its parts."""
+    parts = re.findall(r"[^\W\d_]+|\d+|[^-_.\w]+", identifier) if _has_letters_and_digits(identifier) else [identifier]
+    return re.compile(rf"(?<![\w-]){'[-_.]*'.join(map(re.escape, parts))}(?![\w-])")
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case with accents, CJK in pairs, as word vectors are looked up.
 
-    After a word in camelCase come its parts.
+    After a word in camelCase come its parts; after letters and digits that signs join comes the whole (`geo1000`).
     """
-    if text.isascii() and not HUMP.search(text):  # the same words, in half the time
+    if text.isascii() and not COMPOUND.search(text):  # the same words, in half the time
         return _ASCII_WORDS.findall(text.lower())
     return list(chain.from_iterable(map(_lower_words, _split_tokens(text))))
 
@@ -85,8 +133,11 @@ def locate_words(text: str) -> list[tuple[int, int, str]]:
     spans: list[tuple[int, int, str]] = []
     for token in _select_token(text).finditer(text):
         at = token.start()
-        if _is_cjk(token[0]):
-            spans += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
+        if _is_run(token[0]):
+            for piece in _split_pairs(token[0]) or (token[0],):
+                at = text.index(piece, at)
+                spans.append((at, at + len(piece), piece))
+                at += 1
         else:
             parts = _PARTS.finditer(token[0])
             spans += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
@@ -106,28 +157,54 @@ def select_content_words(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case, without accents of Latin and Greek letters, and with NFKC normalisation.
+    """Return the text in lower case and in one spelling: NFKC, without accents and signs that are often left out.
 
     Args:
         text: Any text.
     """
     folded = _compose(text).casefold()
-    return folded if folded.isascii() else _ACCENTED.sub(lambda match: _get_base_letter(match[0]), folded)
+    if folded.isascii():
+        return folded
+    return _ACCENTED.sub(lambda match: _get_base_letter(match[0]), folded).translate(_SPELLINGS)
 
 
-def stem(word: str) -> str:
-    """Return the stem of a folded word by the English Snowball rules, or the word itself if it has more than a-z."""
-    return _stem_english(word) if _STEMMABLE.fullmatch(word) else word
+def stem(word: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return the stem of a folded word by the Snowball rules of a language, or a word with other signs itself."""
+    if len(word) < 3 or not word.isalpha() or (language == DEFAULT_LANGUAGE and not word.isascii()):
+        return word
+    return _stem(word, language)
 
 
 @lru_cache(maxsize=65536)
-def stem_word(word: str) -> str:
+def stem_word(word: str, language: str = DEFAULT_LANGUAGE) -> str:
     """Return the term of a single word of `split_words`.
 
     Args:
         word: The word.
+        language: The language to stem it by.
     """
-    return stem(fold(word))[:MAX_TERM_CHARS]
+    return stem(fold(word), language)[:MAX_TERM_CHARS]
+
+
+def guess_language(text: str) -> str:
+    """Return the language that a text names, or whose letters and commonest words it has most of, as ISO 639-1 code.
+
+    Front matter names it (`lang: de`). English is the default. A wrong guess hides nothing: a query is stemmed by all
+    languages of an index.
+    """
+    text = text[:SAMPLE_CHARS]
+    if named := _NAMED_LANGUAGE.match(text):
+        return named[1].lower()
+    folded = fold(text)
+    if not text.isascii():
+        count = sum(map(str.isalpha, text))
+        name = next((name for name, script in SCRIPTS.items() if 2 * len(_compile(script).findall(text)) > count), None)
+        if name is not None:
+            return next((other for other, letters in FOREIGN_LETTERS[name].items() if set(letters) & set(text)), name)
+    words = Counter(_FIRST_WORDS.findall(folded))
+    counts = {name: sum(words[word] for word in words.keys() & listed) for name, listed in STOP_WORDS.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] > counts[DEFAULT_LANGUAGE] and counts[best] >= MIN_COMMON_WORDS else DEFAULT_LANGUAGE
 
 
 @cache
@@ -156,23 +233,36 @@ def _get_base_letter(letter: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _stem_english(word: str) -> str:
+def _stem(word: str, language: str) -> str:
+    if (algorithm := STEMMERS.get(language)) is None or algorithm not in _list_algorithms():
+        return word
     # A stemmer object holds a buffer and may not be shared between threads; making one costs a microsecond.
-    return str(Stemmer.Stemmer("english", 0).stemWord(word))
+    return str(Stemmer.Stemmer(algorithm, 0).stemWord(word))
+
+
+@cache
+def _list_algorithms() -> frozenset[str]:
+    return frozenset(Stemmer.algorithms())
 
 
 @lru_cache(maxsize=65536)
-def _split_token_terms(token: str) -> tuple[str, ...]:
-    words = _split_token_words(token)
-    parts = [stem(word)[:MAX_TERM_CHARS] for word in words]
-    whole = fold(token)[:MAX_TERM_CHARS]
-    return tuple(parts) if whole == words[0] else (whole, *parts)
+def _split_token_terms(token: str, language: str) -> tuple[str, ...]:
+    parts = [stem(word, language)[:MAX_TERM_CHARS] for word in _split_token_words(token)]
+    whole = _join_whole(token, language)
+    return tuple(parts) if whole == parts[0] else (whole, *parts)
+
+
+@lru_cache(maxsize=65536)
+def _join_whole(token: str, language: str) -> str:
+    """Return the term of a whole token: letters without the signs that join them, numbers with theirs."""
+    folded = fold(token)
+    return stem(_JOINTS.sub("", folded) if _has_letters(folded) else folded, language)[:MAX_TERM_CHARS]
 
 
 @lru_cache(maxsize=65536)
 def _split_token_words(token: str) -> tuple[str, ...]:
-    """Return the folded words of a token; a run of CJK counts as one word."""
-    if _is_cjk(token):
+    """Return the folded words of a token; a run counts as one word."""
+    if _is_run(token):
         return (token,)
     parts = _PARTS.findall(token)
     words = [fold(part) for part in parts]
@@ -187,7 +277,7 @@ def _split_humps(part: str) -> list[str]:
 
 
 def _lower_words(token: str) -> tuple[str, ...]:
-    if _is_cjk(token):
+    if _is_run(token):
         return _split_pairs(token) or (token,)
     return _lower_parts(token)
 
@@ -195,23 +285,30 @@ def _lower_words(token: str) -> tuple[str, ...]:
 @lru_cache(maxsize=65536)
 def _lower_parts(token: str) -> tuple[str, ...]:
     parts = _PARTS.findall(token)
-    return tuple(word for part in parts for word in (part.lower(), *_split_humps(part)))
+    words = [word for part in parts for word in (part.lower(), *_split_humps(part))]
+    return (*words, *(["".join(parts).lower()] if len(parts) > 1 and _has_letters_and_digits(token) else []))
 
 
-def _split_cjk(run: str) -> tuple[str, ...]:
-    return (*chain.from_iterable(zip(run, _split_pairs(run), strict=False)), run[-1])
+def _split_run(run: str) -> tuple[str, ...]:
+    pairs = _split_pairs(run)
+    if not _is_cjk(run):
+        return pairs or (run,)
+    return (*chain.from_iterable(zip(run, pairs, strict=False)), run[-1])
 
 
 def _split_pairs(run: str) -> tuple[str, ...]:
-    return tuple(map(add, run, run[1:]))
+    units = run if _is_cjk(run) else _compile(f".[{_VOWEL_SIGNS}]*").findall(run)
+    return tuple(map(add, units, units[1:]))
 
 
-def _select_content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
-    if _is_cjk(token):
-        return tuple(unit for unit in _split_cjk(token) if unit not in stop)
-    content = [stem(word)[:MAX_TERM_CHARS] for word in _split_token_words(token) if word not in stop]
-    whole = fold(token)[:MAX_TERM_CHARS]
-    return (whole, *content) if whole != _split_token_words(token)[0] else tuple(content)
+def _select_content_terms(token: str, stop: frozenset[str], languages: Sequence[str]) -> tuple[str, ...]:
+    if _is_run(token):
+        return tuple(unit for unit in _split_run(token) if unit not in stop)
+    words = _split_token_words(token)
+    content = [stem(word, name)[:MAX_TERM_CHARS] for word in words if word not in stop for name in languages]
+    if len(words) == 1 and fold(token) == words[0]:
+        return tuple(content)
+    return (*(_join_whole(token, name) for name in languages), *content)
 
 
 def _stop_words(tokens: list[str]) -> frozenset[str]:
@@ -227,5 +324,25 @@ def _stop_words(tokens: list[str]) -> frozenset[str]:
     return frozenset().union(*best[:1], STOP_WORDS["zh"], STOP_WORDS["ja"], STOP_WORDS["ko"])
 
 
+def _is_run(token: str) -> bool:
+    """Return whether a token is of a script without spaces between words."""
+    return token >= _UNSPACED[0] and _compile(f"[{_CJK}{_UNSPACED}]").match(token) is not None
+
+
 def _is_cjk(token: str) -> bool:
     return token >= _CJK[0] and _compile(f"[{_CJK}]").match(token) is not None
+
+
+def _is_identifier(token: str) -> bool:
+    """Return whether a folded token is joined words, a long number, letters and digits, or has a sign (`c++`)."""
+    if token.isdigit():
+        return len(token) > LONGEST_YEAR
+    return any(sign in token for sign in "-_.#@+") or (token.isascii() and not token.isalpha())
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _has_letters_and_digits(text: str) -> bool:
+    return _has_letters(text) and any(map(str.isdigit, text))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import Stemmer
 
-from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.languages import STOP_WORDS
 from openclaw_memory.text.terms import fold, split_words
 from tools.static_model import sources
 

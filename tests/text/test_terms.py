@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from openclaw_memory.text.terms import (
     MAX_TERM_CHARS,
     fold,
+    guess_language,
     join_terms,
     select_content_words,
     split_query,
@@ -34,6 +35,11 @@ TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ�
         ("ガ", "ガ"),
         ("e\u0301cole", "ecole"),
         ("x\u0302", "x"),
+        ("самолёт", "самолет"),
+        ("أَحْمَد ـــ المكتبة إلى", "احمد  المكتبه الي"),
+        ("שָׁלוֹם", "שלום"),
+        ("ज़रूर २०२६", "जरूर 2026"),
+        ("soft\u00adhyphen می\u200cخواهم", "softhyphen ميخواهم"),
         ("東京", "東京"),
     ],
 )
@@ -53,11 +59,11 @@ def test_english_words_are_stemmed_and_others_left_alone(word, root):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("GEO-1000", ["geo-1000", "geo", "1000"]),
-        ("E_CAL_DRIFT", ["e_cal_drift", "e", "cal", "drift"]),
-        ("config.toml", ["config.toml", "config", "toml"]),
-        ("v1.2.3", ["v1.2.3", "v1", "2", "3"]),
-        ("__init__.py", ["init__.py", "init", "py"]),
+        ("GEO-1000", ["geo1000", "geo", "1000"]),
+        ("E_CAL_DRIFT", ["ecaldrift", "e", "cal", "drift"]),
+        ("config.toml", ["configtoml", "config", "toml"]),
+        ("v1.2.3", ["v123", "v1", "2", "3"]),
+        ("__init__.py", ["initpi", "init", "py"]),
         ("HTTPServer", ["httpserver", "http", "server"]),
         ("iPhone15", ["iphone15", "i", "phone", "15"]),
         ("sha e3b0c44298fc", ["sha", "e3b0c44298fc"]),
@@ -67,11 +73,16 @@ def test_english_words_are_stemmed_and_others_left_alone(word, root):
         ("東京タ", ["東", "東京", "京", "京タ", "タ"]),
         ("北", ["北"]),
         ("열쇠는", ["열", "열쇠", "쇠", "쇠는", "는"]),
-        ("GEO-1000は", ["geo-1000", "geo", "1000", "は"]),
+        ("GEO-1000は", ["geo1000", "geo", "1000", "は"]),
         ("Linux系统v2", ["linux", "系", "系统", "统", "v2"]),
         ("हिन्दी में", ["हिन्दी", "में"]),
-        ("كِتَاب", ["كِتَاب"]),
-        ("🦄 — … !?", []),
+        ("كِتَاب", ["كتاب"]),
+        ("🔴 — … !?", ["🔴"]),
+        ("#tag @name a #", ["#tag", "tag", "@name", "name", "a"]),
+        ("C++, C# or c", ["c++", "c", "c#", "c", "or", "c"]),
+        ("brk2291 BRK_2291", ["brk2291", "brk2291", "brk", "2291"]),
+        ("วันศุกร์", ["วัน", "นศุ", "ศุก", "กร์"]),
+        ("ភាសា မြန်မာ ລາວ", ["ភាសា", "မြန်", "န်မာ", "ລາວ"]),
         ("", []),
     ],
 )
@@ -106,6 +117,37 @@ def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(uni
     assert len(split_words(text)) <= len(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Die Sitzung ist am Freitag.", "de"),
+        ("La reunión es el miércoles con Íñigo", "es"),
+        ("Het overleg is op vrijdag", "nl"),
+        ("Il gatto che non è del vicino", "it"),
+        ("Счёт оплачен", "ru"),
+        ("Уряд ухвалив їх", "uk"),
+        ("کتابخانه چگونه است", "fa"),
+        ("η συνάντηση", "el"),
+        ("---\nlang: sv\n---\nHej", "sv"),
+        ("The gate code is 4711", "en"),
+        ("会议改到什么时候", "en"),
+        ("", "en"),
+    ],
+)
+def test_the_language_of_a_text_is_guessed_by_its_letters_and_commonest_words(text, language):
+    assert guess_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("note", "question"), [("Häusern", "Haus"), ("reuniones", "reunión"), ("самолётами", "самолет"), ("evler", "ev")]
+)
+def test_words_are_stemmed_by_the_language_of_a_note_and_a_question_by_those_of_all_notes(note, question):
+    language = {"Häusern": "de", "reuniones": "es", "самолётами": "ru", "evler": "tr"}[note]
+    terms = set(split_terms(note, language))
+    assert terms & set(split_query(question, ("en", language)))
+    assert terms <= set(split_query(note, ("en", "fr", language))), "the word itself finds it, whatever was guessed"
+
+
 # --- questions
 @pytest.mark.parametrize(
     ("question", "kept"),
@@ -116,7 +158,7 @@ def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(uni
         ("Wer war der Arzt von Anna?", ["arzt", "anna"]),
         ("Où est la clé de Marie ?", ["cle", "mari"]),
         ("¿Dónde está la llave de repuesto?", ["llave", "repuesto"]),
-        ("What is in config.toml?", ["config.toml", "config", "toml"]),
+        ("What is in config.toml?", ["configtoml", "config", "toml"]),
     ],
 )
 def test_a_question_keeps_its_content_words(question, kept):
@@ -154,6 +196,15 @@ def test_a_question_is_looked_up_by_terms_that_indexing_its_text_yields(text):
 
 # --- words
 def test_words_keep_their_accents_and_a_question_drops_stop_words_by_their_folded_form():
-    assert split_words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
+    assert split_words("Über die Brücke, GEO-1000 東京駅") == [
+        "über",
+        "die",
+        "brücke",
+        "geo",
+        "1000",
+        "geo1000",
+        "東京",
+        "京駅",
+    ]
     assert select_content_words("Wer geht über die Brücke?") == ["geht", "brücke"]
     assert select_content_words("what is it") == ["what", "is", "it"]
