@@ -14,7 +14,7 @@ from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parse_snapshot
 from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import parse_record
-from openclaw_memory.search.query_dates import find_dates
+from openclaw_memory.text.days import find_dates
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import clean_terms, quote
 from openclaw_memory.text import front_matter
@@ -25,7 +25,7 @@ from openclaw_memory.text.quotation import quote as quotation
 from openclaw_memory.text.terms import select_content_words, split_query
 from openclaw_memory.types.files import parse_citation
 from openclaw_memory.workspace.days import to_day
-from openclaw_memory.workspace.paths import parse_daily_note_date
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -123,8 +123,8 @@ def _query(text: str) -> None:
 def _dates(text: str) -> None:
     for one in find_dates(text):
         one.rate_agreement(date(2026, 11, 23))
-    parse_daily_note_date(f"memory/{text}.md")
-    parse_daily_note_date(text)
+    get_path_day(f"memory/{text}.md")
+    get_path_day(text)
     to_day(text, "since", None)
 
 

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.front_matter import parse
 from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile
@@ -23,7 +24,7 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.encodings import decode, is_utf16
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript, parse_daily_note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.tombstones import Line, read_lines
 
 
@@ -144,7 +145,7 @@ def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | N
     text = decode(data, file.path)
     read = None if is_utf16(data) else parse(text)
     fields = {} if read is None else read.fields
-    day, kind, key = parse_daily_note_date(file.path), _classify(file.path, is_document=read is not None), None
+    day, kind, key = get_path_day(file.path), _classify(file.path, is_document=read is not None), None
     if kind in {"record", "document"}:
         key = fields.get("key" if kind == "record" else "id")
         day = _parse_day(_get_time(fields, "created_at"), zone) or (day if kind == "document" else None)
@@ -211,7 +212,7 @@ def _classify(path: str, *, is_document: bool) -> Kind:
         return "record"
     if is_document:
         return "document"
-    return "note" if parse_daily_note_date(path) is None else "day"
+    return "note" if get_path_day(path) is None else "day"
 
 
 def _get_time(fields: Mapping[str, Any], name: str) -> object:

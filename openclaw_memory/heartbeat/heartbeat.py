@@ -23,12 +23,13 @@ from openclaw_memory.heartbeat.duplicates import Line, find_duplicates
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records import Record, Records
 from openclaw_memory.records.resolution import is_high_impact
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_daily_note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.scan import Scan
@@ -217,7 +218,7 @@ class Heartbeat:
     def _find_stale(self, beat: _Beat) -> TaskReport:
         before = (beat.now - STALE_NOTE).timestamp() * 1e9
         notes = (file for file in beat.scan.files if file.source == "memory" and not _is_record(file.path))
-        old = [file for file in notes if file.mtime_ns < before and parse_daily_note_date(file.path) is None]
+        old = [file for file in notes if file.mtime_ns < before and get_path_day(file.path) is None]
         findings = list[Finding]()
         for file in sorted(old, key=lambda file: file.mtime_ns)[:MAX_FINDINGS]:
             day = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)

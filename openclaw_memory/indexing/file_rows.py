@@ -15,9 +15,10 @@ from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
-from openclaw_memory.indexing.metadata import find_change_day, make_metadata
+from openclaw_memory.indexing.metadata import make_metadata
+from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
-from openclaw_memory.text.languages import STEMMERS, mark_language
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
 from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import guess_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
@@ -26,13 +27,7 @@ from openclaw_memory.types.conditions import DAY
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
-from openclaw_memory.workspace.paths import (
-    DOCUMENTS_FOLDER,
-    is_date_title,
-    list_date_terms,
-    parse_daily_note_date,
-    parse_date_in_name,
-)
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
@@ -100,11 +95,7 @@ def make_record(file: MemoryFile, last: FileRecord | None = None) -> FileRecord:
 
 def is_unchanged(record: FileRecord, last: FileRecord | None) -> bool:
     """Return whether the rows of a note are those of its last record: it has the same text, vectors and day."""
-    if last is None or (last.hash, last.source, last.vectors_missing) != (record.hash, record.source, None):
-        return False
-    if last.mtime_ns == record.mtime_ns or parse_daily_note_date(record.path) is not None:
-        return True
-    return find_change_day(last.mtime_ns) == find_change_day(record.mtime_ns)
+    return last is not None and (last.hash, last.source, last.vectors_missing) == (record.hash, record.source, None)
 
 
 def make_note_piece(
@@ -152,14 +143,24 @@ def make_note_rows(
     embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
     are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
     """
-    day = parse_date_in_name(path)
+    day = get_path_day(path)
     chunks = chunk(mask_note(text, policies), path, rules, note_date=day)
     if policies:
         text = policies.mask(text)
         document = document and document._replace(fields=policies.mask_value(document.fields))
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
+    if DAY not in metadata:
+        chunks = [_add_day(piece, day) for piece in chunks]
     return _make_rows(chunks, path, day, guess_language(text), with_vectors=with_vectors)
+
+
+def _add_day(piece: Chunk, day: datetime.date | None) -> Chunk:
+    """Return a chunk with the day of the nearest dated heading in its metadata, if that is not the day of its note."""
+    titles = piece.context.split(" > ")
+    first = piece.text.lstrip().partition("\n")[0]
+    own = next(filter(None, map(parse_day, [*([first] if first.startswith("#") else []), *reversed(titles)])), None)
+    return piece if own in (None, day) else replace(piece, metadata={**piece.metadata, DAY: str(own)})
 
 
 def _explain_cut(rows: Sequence[ChunkRow], text: str) -> str:
@@ -243,16 +244,17 @@ def _make_rows(
     chunks: Iterable[Chunk], path: str, day: datetime.date | None, language: str, *, with_vectors: bool
 ) -> list[ChunkRow]:
     name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
-    marks = [*(list_date_terms(day) if day else ()), *([mark_language(language)] if language in STEMMERS else [])]
+    marks = [mark_language(language)] if language in STEMMERS and language != DEFAULT_LANGUAGE else []
 
-    @cache  # most chunks have the context of the one before
-    def make_context(context: str) -> str:
-        return " ".join([join_terms(f"{context} {name}", language), *marks])
+    @cache  # most chunks have the context and the day of the one before
+    def make_context(context: str, day: datetime.date | None) -> str:
+        return " ".join([join_terms(f"{context} {name}", language), *(list_date_terms(day) if day else ()), *marks])
 
     def make_row(piece: Chunk) -> ChunkRow:
         if is_date_title(piece.text):  # it would be found by its date, before the text of that day
             return ChunkRow(piece, "", "", None)
         key = make_vector_key(piece.embedding_text) if with_vectors else None
-        return ChunkRow(piece, join_terms(piece.text, language), make_context(piece.context), key)
+        context = make_context(piece.context, parse_day(str(piece.metadata.get(DAY))) or day)
+        return ChunkRow(piece, join_terms(piece.text, language), context, key)
 
     return [make_row(piece) for piece in chunks]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from openclaw_memory.text import front_matter
+from openclaw_memory.text.days import get_path_day, parse_day
 from openclaw_memory.text.front_matter import FrontMatter, parse, parse_own_fields
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.conditions import (
@@ -27,17 +28,18 @@ from openclaw_memory.types.conditions import (
 from openclaw_memory.types.records import make_sentence
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_daily_note_date, parse_date_in_name
+from openclaw_memory.workspace.paths import RECORDS_FOLDER
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
+_DAY_FIELDS = ("date", "created", "created_at")
 
 
 def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: int) -> dict[str, Scalar | None]:
     """Return the metadata of the chunks of a note. It follows from these arguments alone.
 
-    Its day, in the time zone of this machine, is left out if its name has it; else it is the one of the field
-    `date` above its text, when a record was last updated, or that of its last change on disk.
+    Its day is left out if its name has it; else it is the one of the field `date` or `created` above its text, or when
+    a record was last updated. A note without any of these has none.
 
     Args:
         path: The note.
@@ -52,16 +54,12 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
     raw: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
     fields = raw if isinstance(raw, dict) else {}
     metadata = {} if document is None else _select_scalars(fields) | _name_document(path, document)
-    if parse_daily_note_date(path) is None:
-        metadata[DAY] = str(parse_date_in_name(path) or _parse_day(fields.get("date")) or find_change_day(mtime_ns))
+    days = (parse_day(str(fields[name])) for name in _DAY_FIELDS if fields.get(name))
+    if get_path_day(path) is None and (day := next(filter(None, days), None)):
+        metadata[DAY] = str(day)
     if tags := _join_tags(fields.get("tags")):
         metadata[TAGS] = tags
     return metadata
-
-
-def find_change_day(mtime_ns: int) -> date:
-    """Return the day of a stamp, in the time zone of this machine."""
-    return datetime.fromtimestamp(mtime_ns / _NANOSECONDS, UTC).astimezone().date()
 
 
 def _select_scalars(fields: Mapping[str, Any]) -> dict[str, Scalar | None]:
@@ -114,14 +112,6 @@ def _check_scalar(value: Any) -> Scalar | None:
     """Return a value that can be filtered by; None for a nested one, a long text or a secret."""
     is_long = isinstance(value, str) and (len(value) > MAX_METADATA_CHARS or redact(value) != value)
     return None if is_long or not classify(value) else value
-
-
-def _parse_day(text: Any) -> date | None:
-    """Return the day that a text in ISO 8601 begins with."""
-    try:
-        return datetime.fromisoformat(text.strip()).date()
-    except (AttributeError, ValueError):
-        return None
 
 
 def _parse_moment(text: Any) -> datetime | None:

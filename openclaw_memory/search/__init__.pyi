@@ -1,4 +1,3 @@
-from .query_dates import find_dates as find_dates
 from .request import SearchRequest as SearchRequest
 from .results import Explanation as Explanation
 from .syntax import read_query as read_query

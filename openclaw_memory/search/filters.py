@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from openclaw_memory.config.globs import read_paths
 from openclaw_memory.errors import ConfigError, QueryError, suggest
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.types.conditions import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import DECAYING, HALF_LIFE_DAYS, RecordType
 from openclaw_memory.workspace.days import to_day
-from openclaw_memory.workspace.paths import parse_daily_note_date
 
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
@@ -34,9 +34,9 @@ class SearchFilter:
     Attributes:
         path: Globs as in a `.gitignore`, of which the file matches one: `memory/2026-*`, `projects/`.
         source: "memory" for notes, "sessions" for transcripts.
-        since: The first day: a date, or its text in ISO 8601. The day of a line is the one in a note's name, of a
-            message in a transcript, of the field `date` above a text, when a record was last updated; without any of
-            these, that of the file's last change. A message without a time has no day.
+        since: The first day: a date, or its text in ISO 8601. The day of a line is that of the nearest
+            dated heading, the one in a note's name or folders, of a message in a transcript, of the field `date` or
+            `created` above a text, or when a record was last updated. Lines without any of these have no day.
         until: The last day, included.
         type: Lines of a record of one of these types: preference, fact, decision, entity, reminder, other.
         key: Lines of a record whose key matches one of these globs: `editor.*`. `*` matches a `.` too; case counts.
@@ -153,7 +153,7 @@ class ChunkFilter(Struct, frozen=True):
     def _is_in_time(self, path: str, metadata: Metadata) -> bool:
         if not (self.since or self.until):
             return True
-        day = metadata.get(DAY) or parse_daily_note_date(path)
+        day = metadata.get(DAY) or get_path_day(path)
         return day is not None and self.since <= str(day) <= (self.until or str(day))
 
     def _is_sure(self, metadata: Metadata) -> bool:

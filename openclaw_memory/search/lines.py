@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from openclaw_memory.text.days import get_path_day, is_date_title
 from openclaw_memory.text.markdown_blocks import count_front_matter, parse_front_matter
 from openclaw_memory.text.terms import fold, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
+from openclaw_memory.types.conditions import DAY
 from openclaw_memory.types.files import LEFT_OUT, Span
-from openclaw_memory.workspace.paths import is_date_title
 
 DAY_CHARS = len("2026-01-06")  # with which the context of a transcript's chunk begins
 SAME_BEGINNING = 5  # letters by which two words are forms of one, if they are that long
@@ -36,6 +38,12 @@ class Line(NamedTuple):
     @property
     def end_char(self) -> int:
         return self.start_char + len(self.text)
+
+
+def get_day(stored: StoredChunk) -> date | None:
+    """Return the day of a chunk, by its heading, front matter or messages, or else by its path; None if unknown."""
+    day = stored.chunk.metadata.get(DAY)
+    return date.fromisoformat(str(day)) if day else get_path_day(stored.path) if stored.source == "memory" else None
 
 
 def split_lines(chunks: Sequence[StoredChunk]) -> list[Line]:

@@ -7,13 +7,14 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.search.query_dates import DateMention, split_dates
-from openclaw_memory.text.languages import DEFAULT_LANGUAGE
+from openclaw_memory.text.days import Mention, split_dates
+from openclaw_memory.text.languages import DAY_WORDS, DEFAULT_LANGUAGE
 from openclaw_memory.text.terms import (
     find_identifiers,
     fold,
@@ -23,7 +24,7 @@ from openclaw_memory.text.terms import (
     stem_word,
 )
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.workspace.paths import format_date_term, rank_path_match
+from openclaw_memory.workspace.paths import rank_path_match
 
 # A pasted page is not a query: of a longer text only the end is looked up, where people put their question.
 MAX_QUESTION_CHARS = 2000
@@ -41,7 +42,7 @@ class Query(Struct, frozen=True):
 
     `words` are lower case, without stop words; `stems` are their stems in each of the `languages` of the notes,
     `weights` their rarity (inverse document frequency). `pairs` are adjacent words, stop words included. `date_words`
-    are the words of `dates`, folded.
+    are the words of `dates`, folded. With `is_about_days` it asks for what there is of these days, and nothing else.
     """
 
     text: str
@@ -51,8 +52,9 @@ class Query(Struct, frozen=True):
     pairs: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
     identifiers: frozenset[str]
     names: frozenset[str]
-    dates: tuple[DateMention, ...]
+    dates: tuple[Mention, ...]
     date_words: frozenset[str]
+    is_about_days: bool = False
     languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     weights: tuple[float, ...] = ()
 
@@ -62,7 +64,7 @@ class Query(Struct, frozen=True):
         return replace(self, weights=tuple(compute_rarity(count, chunk_count) for count in counts))
 
 
-def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> Query:
+def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,), today: date | None = None) -> Query:
     """Return the query in a text, without `weights`: `Query.weigh` adds them once term frequencies are known.
 
     Of more than 2,000 characters the last 400 count, from the beginning of a sentence on.
@@ -70,12 +72,13 @@ def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> Qu
     Args:
         text: The query.
         languages: The languages of the notes, by which words are stemmed.
+        today: The day to which "yesterday" and its like relate; None leaves them out.
     """
     whole = text if len(text) <= MAX_QUESTION_CHARS else _take_end(text)
     text = unicodedata.normalize("NFKC", whole)[:MAX_QUESTION_CHARS]  # one character may become eighteen
-    parts = split_dates(text)
+    parts = split_dates(text, today)
     dates, date_text = tuple(dict.fromkeys(day for day, _ in parts)), " ".join(part for _, part in parts)
-    date_terms = (format_date_term(day.year, day.month, day.day) for day in dates if day.month is not None)
+    date_terms = [term for mention in dates for term in mention.list_terms()]
     content_terms = split_query(text, languages)[:MAX_TERMS]
     content = tuple(select_content_words(text)[:MAX_TERMS])
     stems = {word: tuple(stem_word(word, name) for name in languages) for word in (*content, *split_words(text))}
@@ -89,7 +92,8 @@ def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> Qu
         identifiers=frozenset(find_identifiers(text)) - set(find_identifiers(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,
-        date_words=frozenset(split_words(date_text)),
+        date_words=frozenset(map(fold, split_words(date_text))),
+        is_about_days=bool(date_terms) and _has_general_words(text, content, [part for _, part in parts]),
         languages=tuple(languages),
     )
 
@@ -125,6 +129,15 @@ def is_code(identifier: str) -> bool:
 def compute_rarity(frequency: int, count: int) -> float:
     """Return the inverse document frequency in Lucene's form, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
+
+
+def _has_general_words(text: str, content: Sequence[str], dates: Sequence[str]) -> bool:
+    """Return whether a query has no content words beside its dates but those of a question for a whole day."""
+    text = fold(text)
+    for part in dates:
+        text = text.replace(part, " ")
+    beside = set(split_words(text))
+    return all(word in DAY_WORDS or word not in beside for word in map(fold, content))
 
 
 def _take_end(text: str) -> str:

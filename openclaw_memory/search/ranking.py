@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from openclaw_memory.search.query_dates import get_day
+from openclaw_memory.search.lines import get_day
 from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.workspace.paths import rank_path_match
@@ -110,9 +110,7 @@ def apply_age(
     """
     aged = []
     for result in results:
-        own = (stored for stored in chunks if result.source == "sessions" and _is_in_chunk(result, stored))
-        context = next((stored.chunk.context for stored in own), "")
-        day = get_day(result.source, result.path, context)
+        day = next((get_day(stored) for stored in chunks if _is_in_chunk(result, stored)), None)
         if day is not None:
             midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
             share = decay_score(1.0, (now - midnight).total_seconds() / SECONDS_A_DAY, half_life_days)

@@ -6,7 +6,7 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 from openclaw_memory.embeddings.selection import embed_query
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Candidates, find_candidates, find_excluded
+from openclaw_memory.search.day_results import answer_days, check_days
 from openclaw_memory.search.features import weigh_tokens
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginning
@@ -46,6 +47,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
         store: The index, read-only.
         embedder: The embedder of its vectors; None to search by keywords alone.
         lines: Keeps the lines of chunks from search to search.
+        today: The day of the search where the journal is kept, to which "yesterday" relates; None leaves that out.
         languages: The languages of the notes, by which words are stemmed; see `list_languages`.
         has_chunk_vectors: Whether vectors of chunks tell more than the sum of those of their words.
         max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
@@ -55,6 +57,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
     store: Store
     embedder: Embedder | None
     lines: LineIndex
+    today: date | None = None
     languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     has_chunk_vectors: bool = False
     max_transcript_share: float = 1.0
@@ -70,7 +73,9 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         request: The search, with its settings; see `resolve_request`.
     """
     settings, embedder = request.settings, index.embedder
-    query = parse_query(request.query, index.languages)
+    query = parse_query(request.query, index.languages, index.today)
+    if query.is_about_days and (answer := answer_days(index.store, query, request)) is not None:
+        return answer
     task = parse_query(request.options.task or "", index.languages) if request.has_task else None
     counted, reason = [*chain(*task.stems)] if task else (), None
     try:
@@ -104,6 +109,9 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
+    if query.dates:
+        results, missing = check_days(index.store, query, results, candidates.chunks)
+        reason = missing or reason
     ordered = order_results(results, query.text, settings.mmr)
     selected = select_results(ordered, settings, index.max_transcript_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)

@@ -306,7 +306,7 @@ def _select_content_terms(token: str, stop: frozenset[str], languages: Sequence[
         return tuple(unit for unit in _split_run(token) if unit not in stop)
     words = _split_token_words(token)
     content = [stem(word, name)[:MAX_TERM_CHARS] for word in words if word not in stop for name in languages]
-    if len(words) == 1 and fold(token) == words[0]:
+    if (len(words) == 1 and fold(token) == words[0]) or (not content and token.isalpha()):
         return tuple(content)
     return (*(_join_whole(token, name) for name in languages), *content)
 

@@ -20,6 +20,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     UndecodableError,
 )
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, get_embedding, parse, render
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import find_masks, redact
@@ -35,7 +36,6 @@ from openclaw_memory.workspace.paths import (
     NOTE_ENDINGS,
     NOTES_FOLDER,
     Place,
-    parse_daily_note_date,
     with_ending,
 )
 from openclaw_memory.workspace.scan import walk_notes
@@ -519,7 +519,7 @@ def _locate(files: WorkspaceFiles, path: str) -> Place:
 
 
 def _check_not_a_day(path: str) -> None:
-    day = parse_daily_note_date(path.lower())
+    day = get_path_day(path.lower())
     if day is not None and get_plain_name(path.lower()) == make_day_path(day):
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import posixpath
 import re
@@ -38,21 +37,11 @@ MAX_SEALED_TRANSCRIPT_BYTES = 64 << 20
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
 
-# `2026-11-01.md` or `2026-11-01-any-slug.md`, at any depth below a `memory` folder: OpenClaw's dated notes.
-_DATED = re.compile(
-    rf"(?:^|/)memory/(?:[^/]+/)*([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:-[^/]+)?\.md(?:{re.escape(SUFFIX)})?"
-)
-
-_DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
-
 # The parts of a path that the library makes: its folders, the day of a note, the digest or UUID in a name.
 _OWN_FOLDER = re.compile(rf"(?:{RECORDS_FOLDER}/[a-z]+/|{DOCUMENTS_FOLDER}/|{NOTES_FOLDER}/|{TRANSCRIPTS}/)")
 _GENERATED = re.compile(
     r"(?<![0-9a-z])(?:\d{4}-\d\d-\d\d|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12})(?![0-9a-z])"
 )
-
-# OpenClaw reads years below 100 as 19xx and then finds that they do not fit: such names carry no date.
-_FIRST_YEAR = 100
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -263,63 +252,6 @@ def rank_path_match(query: str, path: str) -> int:
     if query == name:
         return 2
     return int("/" not in query and query == posixpath.splitext(name)[0])
-
-
-def is_date_title(text: str) -> bool:
-    """Return whether a text is only a heading that is a date, which repeats the path of a daily note.
-
-    Args:
-        text: The text.
-    """
-    return _DATE_TITLE.fullmatch(text) is not None
-
-
-def format_date_term(year: int | None, month: int, day: int | None) -> str:
-    """Return a date as one term of the keyword index, in ISO 8601 form: 2026-01-06, 2026-01, --01-06 or --01.
-
-    Args:
-        year: The year; None for any.
-        month: The month.
-        day: The day; None for any.
-    """
-    start = f"{year:04}" if year is not None else "-"
-    return f"{start}-{month:02}" if day is None else f"{start}-{month:02}-{day:02}"
-
-
-def list_date_terms(day: datetime.date) -> tuple[str, ...]:
-    """Return all terms that mean a day in a query; the year alone is a term of its note's name.
-
-    Args:
-        day: The day.
-    """
-    return tuple(format_date_term(y, day.month, d) for y in (day.year, None) for d in (day.day, None))
-
-
-def parse_daily_note_date(path: str) -> datetime.date | None:
-    """Parse the day in the name of a daily note, `memory/2026-11-01.md` or `-any-slug.md`; None for other files.
-
-    Args:
-        path: The path of the note.
-    """
-    match = _DATED.search(path.replace("\\", "/"))
-    if match is None or match.end() != len(match.string):
-        return None
-    year, month, day = (int(group) for group in match.groups())
-    if year < _FIRST_YEAR:
-        return None
-    try:
-        return datetime.date(year, month, day)
-    except ValueError:
-        return None
-
-
-def parse_date_in_name(path: str) -> datetime.date | None:
-    """Parse the day in the name of a file below `memory/`, as `parse_daily_note_date` but with any ending.
-
-    Args:
-        path: The path of the note.
-    """
-    return parse_daily_note_date(path) or parse_daily_note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
 
 
 def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.query_dates import DateMention, find_dates
+from openclaw_memory.text.days import DateMention, find_dates
 
 
 @pytest.mark.parametrize(
