@@ -14,10 +14,10 @@ from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parse_snapshot
 from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import parse_record
-from openclaw_memory.text.days import find_dates
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import clean_terms, quote
 from openclaw_memory.text import front_matter
+from openclaw_memory.text.days import find_dates, get_path_day
 from openclaw_memory.text.fence import escape_fences, strip_fenced, strip_recalled
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.quotation import find_source
@@ -25,7 +25,6 @@ from openclaw_memory.text.quotation import quote as quotation
 from openclaw_memory.text.terms import select_content_words, split_query
 from openclaw_memory.types.files import parse_citation
 from openclaw_memory.workspace.days import to_day
-from openclaw_memory.text.days import get_path_day
 from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

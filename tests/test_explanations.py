@@ -11,9 +11,10 @@ from openclaw_memory import Memory
 from openclaw_memory.config import RecordsConfig, SearchConfig
 from openclaw_memory.heartbeat import heartbeat
 from openclaw_memory.records import resolution
-from openclaw_memory.search import candidates, features, line_index, passages, query_dates
+from openclaw_memory.search import candidates, features, line_index, passages
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
+from openclaw_memory.text import days
 from openclaw_memory.types.records import Outcome
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -77,7 +78,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"the nearest by far, by {passages.FAR_NEARER} of the way to the farthest candidate"),
         (RANKING, f"A result with a score below {passages.WEAK_BELOW} is `weak`"),
         (RANKING, f"those below {passages.WEAK_CHUNK_BELOW} are weak"),
-        (RANKING, f"0 after {query_dates.LATE_DAYS} days"),
+        (RANKING, f"0 after {days.LATE_DAYS} days"),
         (RANKING, f"slope {HYBRID.slope}, middle {HYBRID.middle}; with tokens: {LATE.slope} and {LATE.middle};"),
         (RANKING, f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}"),
         (RANKING, f"share = e^((value - best value) / {HYBRID.spread:g})"),

@@ -49,6 +49,7 @@ from openclaw_memory.search.ranking import (
     select_results,
     split_mmr_words,
 )
+from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.silent_reply import NO_REPLY
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.tools.visibility import has_citations
@@ -57,7 +58,7 @@ from openclaw_memory.types.files import format_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.excerpts import make_excerpt
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import parse_daily_note_date, rank_path_match
+from openclaw_memory.workspace.paths import rank_path_match
 from openclaw_memory.workspace.transcript_records import clean_message, join_texts, normalise_line
 from openclaw_memory.workspace.transcripts import read_parts
 
@@ -95,7 +96,7 @@ def as_utf8(text: str) -> bytes:
 
 
 def dated(path: str) -> dict[str, Any]:
-    day = parse_daily_note_date(path)
+    day = get_path_day(path)
     return {"date": day.isoformat() if day else None, "evergreen": day is None}
 
 
@@ -103,7 +104,7 @@ def ages_by_its_last_change(path: str) -> bool:
     """As OpenClaw has it: what lies outside `memory/`, and what is named after a day that does not exist."""
     named = re.search(r"/\d{4}-\d{2}-\d{2}[^/]*\.md$", path)
     inside = path in {"MEMORY.md", "USER.md", "memory.md"} or path.startswith("memory/")
-    return parse_daily_note_date(path) is None and (not inside or named is not None)
+    return get_path_day(path) is None and (not inside or named is not None)
 
 
 def is_tied(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -382,7 +383,7 @@ DIFFERENCES_FROM_2026_2 = (
         "only a day in its name makes a note old, in folders and before more of a name too; 2026.2 ages others by their "
         "last change",
         10,
-        lambda path: ages_by_its_last_change(path) or parse_daily_note_date(path) is not None or path == "USER.md",
+        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md",
     ),
     Difference(
         "mmrTokenize",
