@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 MAX_CHUNKS = 500  # of a long time the first so many count
 
 
-def answer_days(store: Store, query: Query, request: SearchRequest) -> SearchResults | None:
+def answer_days(store: Store, query: Query, request: SearchRequest, today: date) -> SearchResults | None:
     """Return what there is of the days that a query is about; None if a text that names the day may answer it.
 
     Args:
         store: The index.
         query: The query, which is about days.
         request: The search.
+        today: The day of the search.
     """
     results = _list_days(store, query, request)[: request.settings.max_results]
     if not results and any(isinstance(mention, DateMention) for mention in query.dates):
         return None
-    reason = None if results else _explain_missing_day(store, query, ())
+    reason = None if results else _explain_missing_day(store, query, (), today)
     return SearchResults(tuple(results), request.query, "keyword", "none", "", reason=reason)
 
 
 def check_days(
-    store: Store, query: Query, results: Sequence[SearchResult], chunks: Iterable[StoredChunk]
+    store: Store, query: Query, results: Sequence[SearchResult], chunks: Iterable[StoredChunk], today: date
 ) -> tuple[Sequence[SearchResult], str | None]:
     """Return the results of a query with dates, and that there is no note of its day.
 
@@ -49,11 +50,18 @@ def check_days(
         query: The query.
         results: The results.
         chunks: The chunks that they come from.
+        today: The day of the search.
     """
     if query.is_about_days:
-        dates = {mention for mention in query.dates if isinstance(mention, DateMention)}
-        results = [result for result in results if dates.intersection(find_dates(result.snippet))]
-    return results, _explain_missing_day(store, query, chunks)
+        results = [result for result in results if _names_day(result.snippet, query, today)]
+    return results, _explain_missing_day(store, query, chunks, today)
+
+
+def _names_day(text: str, query: Query, today: date) -> bool:
+    """Return whether a text names one of the days, months or years that a query means."""
+    dates = find_dates(text)
+    days = [day for mention in dates if (day := mention.find_single_day(today))]
+    return any(mention in dates or any(map(mention.holds, days)) for mention in query.dates)
 
 
 def _list_days(store: Store, query: Query, request: SearchRequest) -> list[SearchResult]:
@@ -76,10 +84,10 @@ def _list_days(store: Store, query: Query, request: SearchRequest) -> list[Searc
     return [show_beginning(list(own), request.settings.snippet_chars) for _, own in groupby(chunks, key=rank)]
 
 
-def _explain_missing_day(store: Store, query: Query, chunks: Iterable[StoredChunk]) -> str | None:
+def _explain_missing_day(store: Store, query: Query, chunks: Iterable[StoredChunk], today: date) -> str | None:
     """Return that no chunk is of the one day that a query means, and the nearest notes; None if one is."""
-    day = query.dates[0].single_day if len(query.dates) == 1 else None
-    if day is None or day in map(get_day, chunks):
+    day = query.dates[0].find_single_day(today) if len(query.dates) == 1 else None
+    if day is None or any(own and query.dates[0].holds(own) for own in map(get_day, chunks)):
         return None
     paths = {own: path for path in store.get_files() if (own := get_path_day(path))}
     near = sorted(paths, key=lambda own: (abs((own - day).days), own))[:2]

@@ -47,7 +47,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
         store: The index, read-only.
         embedder: The embedder of its vectors; None to search by keywords alone.
         lines: Keeps the lines of chunks from search to search.
-        today: The day of the search where the journal is kept, to which "yesterday" relates; None leaves that out.
+        today: The day of the search where the journal is kept, to which "yesterday" relates; None for today in UTC.
         languages: The languages of the notes, by which words are stemmed; see `list_languages`.
         has_chunk_vectors: Whether vectors of chunks tell more than the sum of those of their words.
         max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
@@ -73,8 +73,9 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         request: The search, with its settings; see `resolve_request`.
     """
     settings, embedder = request.settings, index.embedder
-    query = parse_query(request.query, index.languages, index.today)
-    if query.is_about_days and (answer := answer_days(index.store, query, request)) is not None:
+    today = index.today or datetime.now(UTC).date()
+    query = parse_query(request.query, index.languages, today)
+    if query.is_about_days and (answer := answer_days(index.store, query, request, today)) is not None:
         return answer
     task = parse_query(request.options.task or "", index.languages) if request.has_task else None
     counted, reason = [*chain(*task.stems)] if task else (), None
@@ -110,7 +111,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
     if query.dates:
-        results, missing = check_days(index.store, query, results, candidates.chunks)
+        results, missing = check_days(index.store, query, results, candidates.chunks, today)
         reason = missing or reason
     ordered = order_results(results, query.text, settings.mmr)
     selected = select_results(ordered, settings, index.max_transcript_share, fill=request.min_score is None)

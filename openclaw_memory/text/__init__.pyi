@@ -1,3 +1,4 @@
+from .days import find_dates as find_dates
 from .fence import fence_text as fence_text
 from .markdown_blocks import get_title as get_title, split_blocks as split_blocks
 from .languages import STOP_WORDS as STOP_WORDS

@@ -55,8 +55,8 @@ _DAYS_AGO = {
     1: "yesterday gisteren gestern hier ayer ieri ontem вчера 昨天 昨日 어제",
     2: "eergisteren vorgestern avant-hier anteayer позавчера 前天 一昨日 그저께",
 }
-_AGO_OF_WORD = {word: days for days, words in _DAYS_AGO.items() for word in words.split()}
-_AGO_OF_WORD["the day before yesterday"] = 2
+_AGO_OF_WORD = {"the day before yesterday": 2}
+_AGO_OF_WORD |= {word: days for days, words in _DAYS_AGO.items() for word in words.split()}
 _UNITS = {
     "day": "days? dag dagen tage? tagen jours? dias? giorn[io] день дня дней 天 日 일",
     "week": "weeks? weken wochen? semaines? semanas? settiman[ae] недел[яюиье] 周 星期 週間?",
@@ -82,7 +82,7 @@ _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 # Compiled for the first text that may match: that takes a millisecond.
 _ISO = r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>0[1-9]|[12]\d|3[01]))?\b"
-_NUMERIC = r"\b(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<month>0?[1-9]|1[0-2])\.(?:\s?(?P<year>(?:19|20)\d\d)\b)?"
+_NUMERIC = r"\b(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<month>0?[1-9]|1[0-2])\.(?:\s?(?P<year>(?:19|20)\d\d)\b|(?!\d))"
 _CJK = rf"(?:{_YEAR}\s*[年년]\s*)?(?P<month>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<day>3[01]|[12]\d|0?[1-9])\s*[日号일])?"
 _DAY_MONTH = rf"\b{_DAY}\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?"
 _MONTH_DAY = rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+|de\s+)?{_YEAR}\b)?"
@@ -123,7 +123,7 @@ MAX_MONTH_TERMS = 24
 # `10-05-2026`, where only one reading is a day, or `10.05.2026`; `2026/05/10` and `2026/05-May/10-x` in folders.
 _NAMED = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_. ]?)(\d\d)\2(\d\d)(?:\d{4}|\d{6})?(?!\d)")
 _NAMED_LAST = re.compile(r"(?<!\d)(\d\d?)([-_.])(\d\d?)\2((?:19|20)\d\d)(?!\d)")
-_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_.]| \D)[^/]*$")
+_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_.])[^/]*$")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
 _HEADING = re.compile(r"\s*(?:#{1,6}|\*+)\s+(.*)")
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}([-_.])\d{2}\1\d{2}\s*")
@@ -136,10 +136,9 @@ class DateMention(Struct, frozen=True):
     month: int | None
     day: int | None
 
-    @property
-    def single_day(self) -> date | None:
-        """The day, if it is a whole one."""
-        return _make_day(self.year, self.month, self.day)
+    def find_single_day(self, today: date) -> date | None:
+        """Return the day that is named; without a year the latest such day until today. None for a month or year."""
+        return _find_first(self, today) if self.month and self.day else None
 
     def rate_agreement(self, day: date) -> float:
         """Return 1 for the day or month named, less the further the date is from it, and 0 beyond some weeks.
@@ -179,9 +178,8 @@ class DayRange(Struct, frozen=True):
     first: date
     last: date
 
-    @property
-    def single_day(self) -> date | None:
-        """The day, if it is one."""
+    def find_single_day(self, _today: date) -> date | None:
+        """Return the day, if it is one."""
         return self.first if self.first == self.last else None
 
     def rate_agreement(self, day: date) -> float:

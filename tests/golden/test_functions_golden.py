@@ -327,9 +327,9 @@ DIFFERENCES = (
     ),
     Difference(
         "datedMemoryPath",
-        "only a day in its name makes a note old; OpenClaw ages others by their last change",
-        5,
-        ages_by_its_last_change,
+        "only a day in its name makes a note old, in any usual form; OpenClaw ages others by their last change",
+        10,
+        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None,
     ),
     Difference(
         "splitTextToUtf8ByteLimit",
@@ -380,9 +380,9 @@ DIFFERENCES_FROM_2026_2 = (
     ),
     Difference(
         "datedMemoryPath",
-        "only a day in its name makes a note old, in folders and before more of a name too; 2026.2 ages others by their "
-        "last change",
-        10,
+        "only a day in its name makes a note old, in any usual form and in folders; 2026.2 ages others by their last "
+        "change",
+        15,
         lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md",
     ),
     Difference(

@@ -93,7 +93,7 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place)
     place.sync()
     (stored,) = place.store.get_file_chunks("memory/notes/a.md")
     own = {name for name in stored.chunk.metadata if name.startswith(":")}
-    assert own == {":day", ":document", ":tags"}
+    assert own == {":document", ":tags"}
     said = {name: value for name, value in stored.chunk.metadata.items() if name not in own}
     assert said == {"year": 2026, "draft": False, "tags": None, "text": None, "key": None}
     hits = place.store.search_text(["memo"], 5, where={"year": (">=", 2026)})

@@ -49,6 +49,12 @@ class Fact(NamedTuple):
     user_id: str | None = None
 
 
+def is_in_time(day, since, until):
+    if since is None and until is None:
+        return True
+    return day is not None and (since or date.min) <= day <= (until or date.max)
+
+
 def write(root, path, text, day=None):
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +66,8 @@ def write(root, path, text, day=None):
 
 def filled(root):
     """Write files of every kind, and return their lines."""
-    facts = [Fact("MEMORY.md", "hangs in the hall", date(2025, 11, 3))]
-    write(root, "MEMORY.md", f"The spare key {facts[0].words}.\n", facts[0].day)
+    facts = [Fact("MEMORY.md", "hangs in the hall", None)]
+    write(root, "MEMORY.md", f"The spare key {facts[0].words}.\n", date(2025, 11, 3))
     for at in range(8):
         day = date(2026, 1, 1) + timedelta(days=9 * at)
         facts.append(Fact(f"memory/{day}.md", f"was seen at number {at}", day))
@@ -72,7 +78,7 @@ def filled(root):
         )
         dated = f"date: {day}\n" if at % 2 else ""
         changed = date(2025, 6, 1) + timedelta(days=30 * at)
-        facts.append(Fact(f"memory/projects/p{at}.md", f"opens shed {at}", day if dated else changed, frozenset(tags)))
+        facts.append(Fact(f"memory/projects/p{at}.md", f"opens shed {at}", day if dated else None, frozenset(tags)))
         write(root, facts[-1].path, f"---\n{dated}{spelled}\n---\nThe spare key {facts[-1].words}.\n", changed)
     talk = []
     for at in range(3):
@@ -115,7 +121,7 @@ def passes(fact, wanted, later):
     )  # it is known to the hour
     return (
         any(GLOBS[glob](fact.path) for glob in wanted.get("path") or GLOBS.keys() - {"elsewhere/*"})
-        and (wanted.get("since") or date.min) <= fact.day <= (wanted.get("until") or date.max)
+        and is_in_time(fact.day, wanted.get("since"), wanted.get("until"))
         and fact.type in (wanted.get("type") or [fact.type])
         and any(KEYS[glob](fact.key) for glob in wanted.get("key") or ["any line"])
         and ("user_id" not in wanted or fact.user_id in wanted["user_id"])
@@ -243,15 +249,23 @@ def test_an_edit_by_hand_makes_a_record_as_sure_as_it_says(memory):
     assert paths(memory, min_confidence=0.7, now=now) == [record.path]
 
 
-def test_a_touched_note_without_a_day_is_of_the_day_of_the_touch(memory):
-    root = memory.workspace.root
-    write(root, "memory/a.md", "The spare key is here.\n", date(2026, 1, 1))
+@pytest.mark.parametrize(
+    ("path", "text", "has_day"),
+    [
+        ("memory/a.md", "The spare key is here.\n", False),
+        ("memory/a.md", "---\ndate: 2026-02-03\n---\nThe spare key is here.\n", True),
+        ("memory/a.md", "---\ncreated: 3 February 2026\n---\nThe spare key is here.\n", True),
+        ("memory/log.md", "# Log\n\n## 2026-02-03 Wed\n\nThe spare key is here.\n", True),
+        ("memory/2026_02_03.md", "The spare key is here.\n", True),
+        ("memory/journal/2026/02/03.md", "The spare key is here.\n", True),
+        ("memory/2026-05-09.md", "## 3 February 2026\n\nThe spare key is here.\n", True),
+    ],
+)
+def test_a_line_is_of_the_day_that_its_note_says_and_never_of_the_last_change(memory, path, text, has_day):
+    write(memory.workspace.root, path, text, date(2026, 1, 1))
     memory.sync()
-    assert paths(memory, until="2026-01-01") == ["memory/a.md"]
-    write(root, "memory/a.md", "The spare key is here.\n", date(2026, 3, 1))
-    memory.sync()
-    assert paths(memory, until="2026-01-01") == []
-    assert paths(memory, since="2026-03-01") == ["memory/a.md"]
+    assert paths(memory, since="2026-02-03", until="2026-02-03") == ([path] if has_day else [])
+    assert paths(memory, until="2026-02-02") == []
 
 
 def test_metadata_of_a_document_that_is_named_like_the_librarys_own_is_still_filtered_by(memory):

@@ -1,4 +1,4 @@
-"""Dates that a question mentions, in nine languages, and the words that only look like one."""
+"""The day that a note is of, the days that a question means, and the words that only look like a date."""
 
 from datetime import date
 
@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.text.days import DateMention, find_dates
+from openclaw_memory.text.days import DateMention, DayRange, find_dates, get_path_day, split_dates
+
+SUNDAY = date(2026, 11, 29)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,70 @@ def test_any_text_is_read_without_an_error(text):
         assert mention.year is None or 1900 <= mention.year <= 2099
         assert mention.month is None or 1 <= mention.month <= 12
         assert 0 <= mention.rate_agreement(date(2024, 2, 29)) <= 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "Daily/2026-05-10.md", "2026-05-10.md", "journals/2026_05_10.md", "daily.journal.2026.05.10.md",
+        "20260510-market.md", "memory/2026-05-10 Sun.md", "2026/05/10.md", "2026/05-May/10.md", "memory/daily-2026-05-10.md",
+        "memory/2026-05-10-1908.md", "202605101908 Market.md", "May 10th, 2026.md", "10 mei 2026.md", "2026年5月10日.md",
+        "10.05.2026.md", "Daily/2026-05-10.md.age", "notes/2026-05-10.org", "2026/2026-05/10.md",
+    ],
+)  # fmt: skip
+def test_a_note_is_of_the_day_in_its_name_in_any_usual_form(path):
+    assert get_path_day(path) == date(2026, 5, 10)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "MEMORY.md", "2026.md", "2026-05.md", "05-10-2026.md", "memory/v1.2.3.md", "2026-13-01.md", "notes/12345678.md",
+        "2026/05/10 ways to cook.md", "build-20261301.md", "0050-05-10.md", "memory/may.md",
+    ],
+)  # fmt: skip
+def test_a_name_without_one_certain_day_has_none(path):
+    assert get_path_day(path) is None
+
+
+@pytest.mark.parametrize(
+    ("phrases", "first", "last"),
+    [
+        ("today vandaag heute aujourd'hui hoy oggi 今天 сегодня", 0, 0),
+        ("yesterday gisteren gestern hier ayer ieri 昨天 вчера 昨日 어제", 1, 1),
+        ("eergisteren|vorgestern|avant-hier|anteayer|前天|позавчера|the day before yesterday", 2, 2),
+        ("last week|vorige week|letzte Woche|la semaine dernière|la semana pasada|上周|на прошлой неделе", 13, 7),
+        ("this week|deze week|diese Woche|cette semaine|esta semana|本周|на этой неделе", 6, 0),
+        ("two days ago|twee dagen geleden|vor zwei Tagen|il y a deux jours|hace dos días|两天前|два дня назад", 2, 2),
+        ("last month|vorige maand|letzten Monat|le mois dernier|el mes pasado|上个月|в прошлом месяце", 59, 29),
+        ("in the last 3 days|past 3 days", 3, 0),
+        ("on Friday|op vrijdag|am Freitag|last Friday|el viernes pasado|в пятницу", 2, 2),
+        ("since Monday|seit Montag|sinds maandag|depuis lundi", 6, 0),
+        ("since May 1|since 2026-05-01", 212, 0),
+    ],
+)
+def test_a_question_means_days_that_relate_to_its_own(phrases, first, last):
+    for phrase in phrases.split("|") if "|" in phrases else phrases.split():
+        (mention, _), *others = split_dates(f"{phrase}?", SUNDAY)
+        assert others == []
+        assert ((SUNDAY - mention.first).days, (SUNDAY - mention.last).days) == (first, last), phrase
+
+
+def test_a_month_or_weekday_that_was_last_is_the_latest_one():
+    assert split_dates("what happened last March", SUNDAY)[0][0] == DateMention(2026, 3, None)
+    assert split_dates("what happened last December", SUNDAY)[0][0] == DateMention(2025, 12, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["Was steht hier in der Notiz?", "every Monday", "a week of holidays", "the last word", "happy days", ""]
+)
+def test_words_that_relate_to_no_day_are_left_alone(text):
+    assert split_dates(text, SUNDAY) == []
+
+
+@given(st.dates(date(2000, 1, 1), date(2099, 12, 31)), st.integers(0, 400))
+def test_a_range_is_looked_up_by_terms_of_all_its_days(first, length):
+    last = date.fromordinal(min(first.toordinal() + length, date(2099, 12, 31).toordinal()))
+    terms = DayRange(first, last).list_terms()
+    for day in (first, last):
+        assert {day.isoformat(), day.isoformat()[:7]} & set(terms)
