@@ -40,6 +40,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.events import Location, locate_citation, locate_paths, observed
+from openclaw_memory.search.candidates import list_languages
 from openclaw_memory.search.filters import SearchFilter
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
@@ -385,14 +386,14 @@ class Documents:
         check_k(k)
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
-        terms = split_query(query)
         accepts, scope = self._accept(where), self._narrow(where)
 
         def search(store: Store) -> Results:
+            terms = split_query(query, list_languages(store))
             hits = iterate_hits(store, partial(store.search_text, terms, source=source, where=scope), k)
             return take_distinct(self._resolve_hits(hits), k, accepts)
 
-        return self._service.read(search) if terms else []
+        return self._service.read(search) if query.strip() else []
 
     @observed("search", _locate_results)
     def search_vector(
