@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 FIELD = "llama_index"  # the field above the text that holds what only LlamaIndex knows: the class, relationships, ...
 _PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
+_CONTEXT = "context"  # the field with the keys of the metadata that are embedded with the text, if not all are
 _CLASSES: Mapping[str, type[BaseNode]] = {
     kind.class_name(): kind for kind in (TextNode, ImageNode, IndexNode, Node, Document, ImageDocument)
 }
@@ -55,11 +56,13 @@ def to_document(node: BaseNode) -> Written:
     metadata = {name: _dump_json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
     fields = _dump_json(node, "it", node)
     text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
-    short, whole = _shorten(fields, json.dumps(metadata)), node.ref_doc_id
-    if not whole:
-        return Written(node.node_id, text, metadata, fields={FIELD: short})
-    del short["relationships"][_SOURCE]["node_id"]
-    return Written(node.node_id, text, metadata, fields={_PART_OF: whole, FIELD: short})
+    own: dict[str, Any] = {FIELD: _shorten(fields, json.dumps(metadata))}
+    if node.ref_doc_id:
+        del own[FIELD]["relationships"][_SOURCE]["node_id"]
+        own = {_PART_OF: node.ref_doc_id, **own}
+    if hidden := metadata.keys() & node.excluded_embed_metadata_keys:
+        own = {_CONTEXT: [name for name in metadata if name not in hidden], **own}
+    return Written(node.node_id, text, metadata, fields=own)
 
 
 def _shorten(fields: dict[str, Any], own: str) -> dict[str, Any]:

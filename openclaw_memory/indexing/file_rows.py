@@ -15,7 +15,7 @@ from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
-from openclaw_memory.indexing.metadata import make_metadata
+from openclaw_memory.indexing.metadata import describe_document, make_metadata
 from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
@@ -140,8 +140,9 @@ def make_note_rows(
     With `mtime_ns`, when the file was last changed, they have the metadata that searches can filter by.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
-    embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
-    are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
+    embedded: every rename would embed the file again. The metadata of a document are part of its context, in place of
+    its path. Text recalled from the memory, and lines that policies leave out, are left out, and secrets are masked;
+    lines keep their numbers, and offsets are those of the remaining text.
     """
     day = get_path_day(path)
     chunks = chunk(mask_note(text, policies), path, rules, note_date=day)
@@ -150,6 +151,8 @@ def make_note_rows(
         document = document and document._replace(fields=policies.mask_value(document.fields))
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
+    if document is not None and (about := describe_document(document)):
+        chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
     if DAY not in metadata:
         chunks = [_add_day(piece, day) for piece in chunks]
     return _make_rows(chunks, path, day, guess_language(text), with_vectors=with_vectors)
@@ -243,7 +246,8 @@ def _explain_left_out(first: int, count: int) -> str:
 def _make_rows(
     chunks: Iterable[Chunk], path: str, day: datetime.date | None, language: str, *, with_vectors: bool
 ) -> list[ChunkRow]:
-    name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
+    is_named = not path.startswith(f"{DOCUMENTS_FOLDER}/")  # the name of a document is its id, which says nothing
+    name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl") if is_named else ""
     marks = [mark_language(language)] if language in STEMMERS and language != DEFAULT_LANGUAGE else []
 
     @cache  # most chunks have the context and the day of the one before

@@ -32,6 +32,8 @@ from openclaw_memory.workspace.paths import RECORDS_FOLDER
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
+MAX_CONTEXT = 200  # characters of the metadata of a document that are embedded with each of its chunks
+_WORDS = re.compile(r"^(?!.*[/\\])(?!\S*\d\S*$).*[^\W\d_]{2}", re.DOTALL)  # not a path, an id, a day or a number
 _DAY_FIELDS = ("date", "created", "created_at")
 
 
@@ -60,6 +62,19 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
     if tags := _join_tags(fields.get("tags")):
         metadata[TAGS] = tags
     return metadata
+
+
+def describe_document(document: FrontMatter) -> str:
+    """Return the metadata that tell what a document is about, for the context of its chunks.
+
+    These are the texts under the keys that its field `context` lists, or else all short ones that have words.
+    """
+    fields: Any = document.fields.get("metadata")
+    fields = fields if isinstance(fields, dict) else {}
+    names = document.fields.get("context")
+    values = [fields.get(str(name)) for name in (names if isinstance(names, list) else fields)]
+    texts = (value for value in values if isinstance(value, str) and len(value) <= MAX_CONTEXT)
+    return " > ".join(text for text in texts if _WORDS.search(text) and redact(text) == text)[:MAX_CONTEXT]
 
 
 def _select_scalars(fields: Mapping[str, Any]) -> dict[str, Scalar | None]:

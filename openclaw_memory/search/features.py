@@ -25,8 +25,9 @@ from openclaw_memory.search.line_index import (
 )
 from openclaw_memory.search.lines import get_day
 from openclaw_memory.search.query import Query, is_code
-from openclaw_memory.text.terms import fold, match_identifier, split_words
+from openclaw_memory.text.terms import fold, match_identifier, split_words, stem_word
 from openclaw_memory.types import StoredChunk
+from openclaw_memory.types.conditions import DOCUMENT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,6 +172,18 @@ def match_names(table: LineTable, index: LineIndex, query: Query) -> Floats:
     worth[labels] = np.abs(worth[labels])
     matches: Floats = worth[table.labels]
     return matches
+
+
+def match_metadata(table: LineTable, query: Query) -> Floats:
+    """Return the share of the query's words in the metadata of each line's document, weighted by rarity; 0..1."""
+    matches = np.zeros((len(table.chunks), len(query.stems)), np.float32)
+    for row, stored in enumerate(table.chunks):
+        if DOCUMENT in stored.chunk.metadata:
+            words = split_words(stored.chunk.context)
+            own = {(at, stem_word(word, name)) for word in words for at, name in enumerate(query.languages)}
+            matches[row] = [not own.isdisjoint(enumerate(forms)) for forms in query.stems]
+    shares: Floats = _compute_mean(matches, query.weights)[table.parts]
+    return shares
 
 
 def match_dates(table: LineTable, query: Query) -> Floats:

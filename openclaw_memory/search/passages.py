@@ -21,6 +21,7 @@ from openclaw_memory.search.features import (
     mark_repeats,
     match_dates,
     match_identifiers,
+    match_metadata,
     match_names,
     match_pairs,
     match_words,
@@ -94,6 +95,7 @@ class Weights(Struct, frozen=True, kw_only=True):
     exact: float
     date: float
     name: float
+    metadata: float
     question: float
     chunk: float
     middle: float
@@ -104,16 +106,16 @@ class Weights(Struct, frozen=True, kw_only=True):
 
 
 HYBRID = Weights(
-    keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    chunk=1.5, middle=9.28, slope=0.604,
+    keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, metadata=8.0,
+    question=-0.8, chunk=1.5, middle=9.28, slope=0.604,
 )  # fmt: skip
 LATE = Weights(
-    keyword=1.25, overlap=0.0, words=4.5, meaning=6.0, pairs=0.4, exact=2.0, date=2.5, name=3.0, question=-0.8,
-    chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495,
+    keyword=1.25, overlap=0.0, words=4.5, meaning=6.0, pairs=0.4, exact=2.0, date=2.5, name=3.0, metadata=8.0,
+    question=-0.8, chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495,
 )  # fmt: skip
 KEYWORD = Weights(
-    keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    chunk=1.5, middle=4.85, slope=1.1,
+    keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, metadata=4.0,
+    question=-0.5, chunk=1.5, middle=4.85, slope=1.1,
 )  # fmt: skip
 
 
@@ -169,6 +171,7 @@ def rank_lines(
         "exact": match_identifiers(table, query),
         "date": match_dates(table, query),
         "name": match_names(table, index, query),
+        "metadata": match_metadata(table, query),
         "question": table.questions.astype(np.float32),
     }
     if has_chunk_vectors:

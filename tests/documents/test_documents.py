@@ -194,6 +194,35 @@ def test_what_stands_above_the_text_is_not_found_and_lines_are_true(documents, m
     assert not any("xylophone" in one.snippet or "openclaw" in one.snippet for one in memory.search("xylophone"))
 
 
+TITLES = [
+    f"{first} {second}" for first in ("Harbour", "Granite", "Velvet") for second in ("lease", "audit", "warranty")
+]
+
+
+@pytest.mark.parametrize("way", ["search", "search_keywords", "search_vector"])
+def test_documents_are_told_apart_by_their_metadata_alone(memory, way):
+    text = "The terms apply for one year. Payment is due within thirty days."
+    memory.documents.add([Document(f"id-{at}", text, {"title": title, "page": at}) for at, title in enumerate(TITLES)])
+    for at, title in enumerate(TITLES):
+        question = f"What does the {title.lower()} say?"
+        question = memory.embedder.embed_query(question) if way == "search_vector" else question
+        (document, _), *_ = getattr(memory.documents, way)(question, 1)
+        assert (document.id, document.text) == (f"id-{at}", text)
+
+
+@pytest.mark.parametrize("kept", [["title"], []])
+def test_metadata_that_the_context_does_not_list_is_not_searched(memory, kept):
+    metadata = {"title": "Harbour lease", "file_name": "zebra"}
+    memory.documents.add([Document("x", "The terms apply.", metadata, fields={"context": kept})])
+    assert bool(memory.documents.search_keywords("harbour", 1)) == bool(kept)
+    assert memory.documents.search_keywords("zebra", 1) == []
+
+
+def test_an_id_is_not_words_of_a_document(memory):
+    memory.documents.add([Document("ferry-plan", "It leaves at noon.")])
+    assert memory.documents.search_keywords("ferry", 1) == []
+
+
 @pytest.mark.parametrize("opened", ["<relevant-memories>", "-----BEGIN RSA PRIVATE KEY-----"])
 def test_nothing_in_the_metadata_reaches_into_the_text(documents, memory, opened):
     closed = opened.replace("<", "</").replace("BEGIN", "END")

@@ -158,7 +158,7 @@ def test_stores_with_different_embeddings_do_not_build_each_others_index_again(t
 async def test_as_a_retriever_every_search_type_works(own):
     for kind, wishes, expected in (
         ("similarity", {"k": 1}, 1), ("mmr", {"k": 2, "fetch_k": 4}, 2),
-        ("similarity_score_threshold", {"k": 4, "score_threshold": 0.5}, 2),
+        ("similarity_score_threshold", {"k": 4, "score_threshold": 0.3}, 2),
     ):  # fmt: skip
         retriever = own.as_retriever(search_type=kind, search_kwargs=wishes)
         found = retriever.invoke("When is the launch of the ferry?")

@@ -171,3 +171,11 @@ def test_a_node_made_of_a_persons_lines_that_is_added_is_no_persons():
     fence = to_node(LINES).text_template
     assert to_node(added).model_copy(update={"text_template": fence}) == to_node(LINES)
     assert "recalled-memory" not in str(written)
+
+
+def test_metadata_that_is_not_embedded_is_not_part_of_the_context_of_a_document():
+    node = TextNode(text="It", metadata={"title": "Lease", "file": "a.pdf"}, excluded_embed_metadata_keys=["file"])
+    written = to_document(node)
+    assert written.fields["context"] == ["title"]
+    assert to_node(written) == node
+    assert "context" not in to_document(TextNode(text="It", metadata={"title": "Lease"})).fields
