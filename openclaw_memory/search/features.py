@@ -60,12 +60,11 @@ class LineVocabulary:
         self._filled = self.counts.nonzero()[0]
         self._starts = (self.counts.cumsum() - self.counts)[self._filled]
 
-    def match_stems(self, stems: Sequence[tuple[str, ...]]) -> NDArray[np.intp]:
+    def match_stems(self, query: Query, stems: Sequence[tuple[str, ...]]) -> NDArray[np.intp]:
         """Return for each distinct word the index of its stem, in any language, in `stems`, or -1."""
         places = np.full(len(self.index.stem_numbers) + 1, -1, np.intp)
         for at, forms in enumerate(stems):
-            for form in enumerate(forms):
-                places[self.index.stem_numbers.get(form, -1)] = at
+            places[self.index.number_stems(query, forms)] = at
         places[-1] = -1  # of stems that no word has
         matches: NDArray[np.intp] = places[self.index.stems[self.numbers]].max(axis=1)
         return matches
@@ -133,7 +132,7 @@ def share_literal(terms: Floats, query: Query) -> float:
 def match_pairs(vocabulary: LineVocabulary, query: Query) -> Floats:
     """Return how many pairs of adjacent query words are adjacent in each line too, in any form."""
     stems = sorted(set(chain.from_iterable(query.pairs)))
-    terms = vocabulary.match_stems(stems)[vocabulary.rows]
+    terms = vocabulary.match_stems(query, stems)[vocabulary.rows]
     matches = np.zeros(len(vocabulary.counts), np.float32)
     # Hardly any two words of a line are both in the query.
     likely = ((terms[:-1] >= 0) & (terms[1:] >= 0) & (vocabulary.lines[1:] == vocabulary.lines[:-1])).nonzero()[0]

@@ -174,10 +174,16 @@ class LineIndex:
         self._line_count = self._word_count = 0
         self._block_lengths: dict[bytes, Floats] = {}  # by the numbers of the block's lines
 
-    def renew(self, languages: tuple[str, ...]) -> LineIndex:
-        """Return this index, or an empty one in its place if it is full or its words are stemmed otherwise."""
-        is_usable = self.languages == languages and len(self.words) <= MAX_WORDS
-        return self if is_usable else LineIndex(self.word_vectors, languages)
+    def renew(self, languages: Sequence[str]) -> LineIndex:
+        """Return this index, or an empty one in its place if it is full or does not stem by all of these languages."""
+        if set(languages) <= set(self.languages) and len(self.words) <= MAX_WORDS:
+            return self
+        return LineIndex(self.word_vectors, tuple(dict.fromkeys((*self.languages, *languages))))
+
+    def number_stems(self, query: Query, stems: tuple[str, ...]) -> list[int]:
+        """Return the numbers of the stems of one word in the languages of a query, -1 for those that no word has."""
+        forms = zip(map(self.languages.index, query.languages), stems, strict=True)
+        return [self.stem_numbers.get(form, -1) for form in forms]
 
     def number_words(self, texts: Sequence[str]) -> Integers:
         """Return the numbers of words; new ones are added."""
@@ -212,10 +218,7 @@ class LineIndex:
             numbers = self._number_chunks(chunks)
             spans = self._chunks[numbers, 5:].tolist()
             stems = [{*self.stems[self._line_words[first : first + count]].flat} for first, count in spans]
-        numbered = [
-            ({self.stem_numbers.get(form, -1) for form in enumerate(forms)}, weight)
-            for forms, weight in weights.items()
-        ]
+        numbered = [({*self.number_stems(query, own)}, weight) for own, weight in weights.items()]
         shares = [sum(weight for numbers, weight in numbered if not own.isdisjoint(numbers)) / total for own in stems]
         return {stored.id: share for stored, share in zip(chunks, shares, strict=True)}
 

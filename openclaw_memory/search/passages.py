@@ -162,7 +162,7 @@ def rank_lines(
     by_vector = candidates.has_vectors and index.word_vectors is not None and _has_word_vectors(query, index)
     vocabulary, spans = LineVocabulary(table, index), ChunkSpans(chunks, table)
     neighbourhood = Neighbourhood(table.middles, table.blocks)
-    stems = vocabulary.match_stems(query.stems)
+    stems = vocabulary.match_stems(query, query.stems)
     terms = vocabulary.find_terms(query, stems)
     features = {
         "keyword": score_keywords(chunks, spans, candidates.text_scores),
