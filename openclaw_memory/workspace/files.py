@@ -8,6 +8,7 @@ killed process may leave the name of a plain file and the content of a sealed on
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
@@ -69,6 +70,7 @@ class WorkspaceFiles(Struct, frozen=True):
 
         Raises:
             PathNotAllowedError: The path does not name a memory file.
+            NotFoundError: It would name one if its backslashes were slashes.
         """
         if not isinstance(path, str):
             raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
@@ -88,7 +90,12 @@ class WorkspaceFiles(Struct, frozen=True):
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
         return place
 
-    def _explain_not_allowed(self, path: str, relative: str, sessions: SessionsConfig | None) -> PathNotAllowedError:
+    def _explain_not_allowed(
+        self, path: str, relative: str, sessions: SessionsConfig | None
+    ) -> PathNotAllowedError | NotFoundError:
+        with_slashes = posixpath.normpath(relative.replace("\\", "/"))
+        if "\\" in relative and self.allow(with_slashes) is not None:
+            return NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
         if paths.is_of_the_agent(self.root, relative):
             return PathNotAllowedError(
                 f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"

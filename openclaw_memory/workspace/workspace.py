@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -18,6 +18,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     UndecodableError,
     WorkspaceError,
+    suggest,
 )
 from openclaw_memory.events import Events
 from openclaw_memory.text.front_matter import measure_front_matter
@@ -74,7 +75,7 @@ class Workspace:
         except (FileNotFoundError, NotADirectoryError) as error:
             if not os.path.lexists(root):
                 raise WorkspaceError(
-                    f"workspace {root} does not exist: correct its path, or "
+                    f"workspace {root} does not exist: {_suggest_path(root)}, or "
                     f"create it with `openclaw-memory init --workspace {quote(str(root))}`"
                 ) from error
             mode = 0  # a symlink to nothing
@@ -321,3 +322,14 @@ class Workspace:
         zone = get_local_now(self.sessions.timezone).tzinfo if self.sessions.timezone else None
         folder = locate_transcripts(self.root, self.sessions)
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
+
+
+def _suggest_path(root: Path) -> str:
+    """Return how to correct the path of a missing folder: the name next to it that is spelled most like it."""
+    if "\\" in root.name and os.sep == "/":
+        return "write its path with forward slashes"
+    with suppress(OSError):
+        names = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
+        if close := suggest(root.name, names):
+            return f"correct its path ({close.rstrip()})"
+    return "correct its path"
