@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from openclaw_memory.text import find_dates
-from openclaw_memory.text import get_title, split_blocks
+from openclaw_memory.text import find_dates, get_title, split_blocks
 from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
 

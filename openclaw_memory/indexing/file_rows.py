@@ -20,7 +20,7 @@ from openclaw_memory.text.days import get_path_day, is_date_title, list_date_ter
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
 from openclaw_memory.text.policies import NONE, Policies, mask_note
-from openclaw_memory.text.terms import guess_language, join_terms
+from openclaw_memory.text.terms import detect_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.conditions import DAY
@@ -155,7 +155,7 @@ def make_note_rows(
         chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
     if DAY not in metadata:
         chunks = [_add_day(piece, day) for piece in chunks]
-    return _make_rows(chunks, path, day, guess_language(text), with_vectors=with_vectors)
+    return _make_rows(chunks, path, day, detect_language(text), with_vectors=with_vectors)
 
 
 def _add_day(piece: Chunk, day: datetime.date | None) -> Chunk:
@@ -190,7 +190,7 @@ def make_transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, with_v
         replace(move_down(piece, part.first_line - 1, part.start_char), metadata=day)
         for piece in chunk(part.text, path, rules, note_date=part.day)
     )
-    return _make_rows(chunks, path, part.day, guess_language(part.text), with_vectors=with_vectors)
+    return _make_rows(chunks, path, part.day, detect_language(part.text), with_vectors=with_vectors)
 
 
 def split_transcript(

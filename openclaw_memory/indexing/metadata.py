@@ -65,7 +65,7 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
 
 
 def describe_document(document: FrontMatter) -> str:
-    """Return the metadata that tell what a document is about, for the context of its chunks.
+    """Join the metadata of a document for the context of its chunks.
 
     These are the texts under the keys that its field `context` lists, or else all short ones that have words.
     """

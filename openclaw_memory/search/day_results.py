@@ -1,4 +1,4 @@
-"""Answer a question for days: what there is of them, and which days are near if there is nothing."""
+"""Answer a query for days with the notes of these days."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_CHUNKS = 500  # of a long time the first so many count
 
 
 def answer_days(store: Store, query: Query, request: SearchRequest, today: date) -> SearchResults | None:
-    """Return what there is of the days that a query is about; None if a text that names the day may answer it.
+    """Return the notes of the days in a query; None if there are none, and a text that names the day may answer.
 
     Args:
         store: The index.
@@ -53,19 +53,19 @@ def check_days(
         today: The day of the search.
     """
     if query.is_about_days:
-        results = [result for result in results if _names_day(result.snippet, query, today)]
+        results = [result for result in results if _has_mention(result.snippet, query, today)]
     return results, _explain_missing_day(store, query, chunks, today)
 
 
-def _names_day(text: str, query: Query, today: date) -> bool:
+def _has_mention(text: str, query: Query, today: date) -> bool:
     """Return whether a text names one of the days, months or years that a query means."""
     dates = find_dates(text)
     days = [day for mention in dates if (day := mention.find_single_day(today))]
-    return any(mention in dates or any(map(mention.holds, days)) for mention in query.dates)
+    return any(mention in dates or any(map(mention.has_day, days)) for mention in query.dates)
 
 
 def _list_days(store: Store, query: Query, request: SearchRequest) -> list[SearchResult]:
-    """Return what there is of the days that a query means: the newest day first, notes before transcripts."""
+    """List the notes of the days in a query: the newest day first, notes before transcripts."""
     only, passes, excluded = request.filter, request.passes or bool, find_excluded(store, request, query.languages)
     terms = [term for mention in query.dates for term in mention.list_terms()]
     hits = store.search_text(terms, MAX_CHUNKS, source=only.source, where=request.where)
@@ -73,7 +73,7 @@ def _list_days(store: Store, query: Query, request: SearchRequest) -> list[Searc
     chunks: list[StoredChunk] = []
     for stored in store.get_chunks([hit.chunk_id for hit in hits if hit.chunk_id not in excluded]):
         day = get_day(stored)
-        if day is not None and passes(stored.path) and any(mention.holds(day) for mention in query.dates):
+        if day is not None and passes(stored.path) and any(mention.has_day(day) for mention in query.dates):
             days[stored.id] = day
             chunks.append(stored)
 
@@ -87,7 +87,7 @@ def _list_days(store: Store, query: Query, request: SearchRequest) -> list[Searc
 def _explain_missing_day(store: Store, query: Query, chunks: Iterable[StoredChunk], today: date) -> str | None:
     """Return that no chunk is of the one day that a query means, and the nearest notes; None if one is."""
     day = query.dates[0].find_single_day(today) if len(query.dates) == 1 else None
-    if day is None or any(own and query.dates[0].holds(own) for own in map(get_day, chunks)):
+    if day is None or any(own and query.dates[0].has_day(own) for own in map(get_day, chunks)):
         return None
     paths = {own: path for path in store.get_files() if (own := get_path_day(path))}
     near = sorted(paths, key=lambda own: (abs((own - day).days), own))[:2]

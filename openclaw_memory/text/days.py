@@ -125,7 +125,6 @@ _NAMED = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_. ]?)(\d\d)\2(\d\d)(?:\d{4}|\d{6
 _NAMED_LAST = re.compile(r"(?<!\d)(\d\d?)([-_.])(\d\d?)\2((?:19|20)\d\d)(?!\d)")
 _IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_.])[^/]*$")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
-_HEADING = re.compile(r"\s*(?:#{1,6}|\*+)\s+(.*)")
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}([-_.])\d{2}\1\d{2}\s*")
 
 
@@ -151,13 +150,13 @@ class DateMention(Struct, frozen=True):
         years = (day.year - 1, day.year) if self.year is None else (self.year,)
         return max(self._rate_nearness(year, day) for year in years)
 
-    def holds(self, day: date) -> bool:
+    def has_day(self, day: date) -> bool:
         """Return whether a day is the one named, or in the month or year named."""
         own = (self.year, self.month, self.day)
         return all(part in (None, value) for part, value in zip(own, (day.year, day.month, day.day), strict=True))
 
     def list_terms(self) -> list[str]:
-        """Return the terms by which chunks of these days are found; none for a year."""
+        """Return the terms of these days in the keyword index; none for a year."""
         return [] if self.month is None else [format_date_term(self.year, self.month, self.day)]
 
     def _rate_nearness(self, year: int, day: date) -> float:
@@ -184,14 +183,14 @@ class DayRange(Struct, frozen=True):
 
     def rate_agreement(self, day: date) -> float:
         """Return 1 for one of these days, else 0."""
-        return float(self.holds(day))
+        return float(self.has_day(day))
 
-    def holds(self, day: date) -> bool:
+    def has_day(self, day: date) -> bool:
         """Return whether a day is one of these."""
         return self.first <= day <= self.last
 
     def list_terms(self) -> list[str]:
-        """Return the terms by which chunks of these days are found: of days, or of the months of a longer time."""
+        """Return the terms of these days in the keyword index, or those of the months of a longer time."""
         count = (self.last - self.first).days + 1
         if count <= MAX_DAY_TERMS:
             days = (self.first + timedelta(at) for at in range(count))
@@ -230,12 +229,6 @@ def parse_day(text: str) -> date | None:
     mentions = (mention for mention, _ in split_dates(text) if isinstance(mention, DateMention))
     days = (_make_day(each.year, each.month, each.day) for each in mentions if each.year and each.day)
     return next(filter(None, days), None)
-
-
-def get_heading_day(line: str) -> date | None:
-    """Return the day in a heading of Markdown or Org; None for any other line."""
-    heading = _HEADING.match(line)
-    return parse_day(heading[1]) if heading else None
 
 
 def is_date_title(text: str) -> bool:
@@ -319,7 +312,7 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
 
 
 def _read_mention(match: re.Match[str], before: str, today: date | None) -> Mention | None:
-    """Return what a match means, or None if it is not a date."""
+    """Return the date or days of a match, or None if it is not a date."""
     groups = match.groupdict()
     if match.re.pattern in _CALENDAR or today is None:
         mention: Mention | None = _read_date(groups, before, today)
@@ -360,7 +353,7 @@ def _read_relative(groups: dict[str, str | None], match: re.Match[str], today: d
 
 
 def _find_unit(today: date, unit: str, back: int) -> DayRange:
-    """Return the day, week, month or year that lies so many of them back, up to today."""
+    """Return a day, week, month or year before today, by the number of such units; of the present one, up to today."""
     if unit in {"day", "week"}:
         first = today - timedelta(back) if unit == "day" else today - timedelta(today.weekday() + 7 * back)
         return DayRange(first, min(today, first + timedelta(_LENGTHS[unit] - 1)))
@@ -379,6 +372,6 @@ def _find_first(mention: DateMention, today: date) -> date:
 
 
 def _is_german(text: str) -> bool:
-    """Return whether the words beside "hier" are rather German or Dutch, in which it is not a day."""
+    """Return whether the words beside "hier" are more German or Dutch than French: there it is not a day."""
     words = set(text.split()) - {"hier"}
     return len(words & (STOP_WORDS["de"] | STOP_WORDS["nl"])) > len(words & STOP_WORDS["fr"])

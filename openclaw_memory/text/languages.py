@@ -15,7 +15,7 @@ STEMMERS = {
 
 
 def mark_language(language: str) -> str:
-    """Return the term by which the chunks of a language are counted; no text has one like it."""
+    """Return the term that counts the chunks of a language; no text has one like it."""
     return f"lang={language}"
 
 

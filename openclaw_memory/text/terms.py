@@ -71,7 +71,7 @@ def split_terms(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
 
     Args:
         text: The text.
-        language: Its language, as `guess_language` returns it.
+        language: Its language, as `detect_language` returns it.
     """
     composed = _compose(text)
     if composed.isascii():  # the same terms, in half the time
@@ -186,21 +186,21 @@ def stem_word(word: str, language: str = DEFAULT_LANGUAGE) -> str:
     return stem(fold(word), language)[:MAX_TERM_CHARS]
 
 
-def guess_language(text: str) -> str:
-    """Return the language that a text names, or whose letters and commonest words it has most of, as ISO 639-1 code.
+def detect_language(text: str) -> str:
+    """Detect the language of a text by its letters and commonest words, as an ISO 639-1 code.
 
-    Front matter names it (`lang: de`). English is the default. A wrong guess hides nothing: a query is stemmed by all
-    languages of an index.
+    Front matter may name it (`lang: de`). English is the default. A wrong guess hides nothing: a query is stemmed by
+    all languages of an index.
     """
     text = text[:SAMPLE_CHARS]
-    if named := _NAMED_LANGUAGE.match(text):
-        return named[1].lower()
+    if field := _NAMED_LANGUAGE.match(text):
+        return field[1].lower()
     folded = fold(text)
     if not text.isascii():
         count = sum(map(str.isalpha, text))
         name = next((name for name, script in SCRIPTS.items() if 2 * len(_compile(script).findall(text)) > count), None)
         if name is not None:
-            return next((other for other, letters in FOREIGN_LETTERS[name].items() if set(letters) & set(text)), name)
+            return next((code for code, letters in FOREIGN_LETTERS[name].items() if set(letters) & set(text)), name)
     words = Counter(_FIRST_WORDS.findall(folded))
     counts = {name: sum(words[word] for word in words.keys() & listed) for name, listed in STOP_WORDS.items()}
     best = max(counts, key=lambda name: counts[name])

@@ -34,7 +34,6 @@ PROGRAMS = [*EDGES, *(CORE / "cli").rglob("*.py"), *(CORE / "tools").rglob("*.py
 # Those that read files, or take texts of a workspace: the row of each, or what it reads.
 FURTHER = {
     "adapters/langchain_openclaw_memory/_flush.py": "LangChain flush",
-    "adapters/langchain_openclaw_memory/langgraph_store.py": "LangGraph store, a record",
     "adapters/llama_index_openclaw_memory/_flush_model.py": "LlamaIndex memory block",
     "integrations/openclaw_memory_hooks/claude_code.py": "command hook",
     "integrations/openclaw_memory_hooks/command.py": "command hook",

@@ -34,14 +34,15 @@ def test_the_file_that_ships_is_the_one_that_the_package_knows():
     assert StaticEmbedder().embed_documents(["a note"]).any()
 
 
-def test_a_file_is_checked_once_in_a_process_and_again_once_it_has_changed(tmp_path, monkeypatch):
+def test_a_file_is_checked_once_for_an_embedder_and_again_for_the_next(tmp_path, monkeypatch):
     path = tmp_path / SHIPPED.name
     shutil.copy(SHIPPED, path)
     monkeypatch.setattr(static, "DATA", tmp_path)
     read = []
     monkeypatch.setattr(hashlib, "sha256", lambda data, real=hashlib.sha256: read.append(len(data)) or real(data))
+    embedder = StaticEmbedder()
     for _ in range(3):
-        StaticEmbedder().embed_documents(["a note"])
+        embedder.embed_documents(["a note"])
     assert read == [SHIPPED.stat().st_size]
     data = bytearray(path.read_bytes())
     data[StaticEmbedder()._file.layout.rows_at] ^= 1

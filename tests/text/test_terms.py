@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from openclaw_memory.text.terms import (
     MAX_TERM_CHARS,
+    detect_language,
     fold,
-    guess_language,
     join_terms,
     select_content_words,
     split_query,
@@ -135,7 +135,7 @@ def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(uni
     ],
 )
 def test_the_language_of_a_text_is_guessed_by_its_letters_and_commonest_words(text, language):
-    assert guess_language(text) == language
+    assert detect_language(text) == language
 
 
 @pytest.mark.parametrize(
