@@ -2,7 +2,7 @@
 
     python benchmarks/services.py [--quick] [--json] [--only PART]
 
-The service is `tests/embedding_server.py` in a process of its own, asked as OpenAI's (httpx must be installed)
+The service is `tests/embedding_server.py` in a process of its own, asked as OpenAI's (openai must be installed)
 as a user's program asks it. The notes are those of `speed.py`. Wall time is set against requests / concurrency x
 latency, which nothing can beat; peak memory against that of the same run without an embedder.
 """
@@ -129,7 +129,7 @@ def first_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     yield Row("  requests / concurrency x latency", least, "s")
     yield Row("first index, wall time", median(with_service, "wall"), "s")
     yield Row("first index, wall time / what the requests take", median(with_service, "wall") / least, "x", 1.3)
-    yield Row("  loading httpx before it", median(with_service, "loading"), "s")
+    yield Row("  loading the SDK before it", median(with_service, "loading"), "s")
     yield Row("first index, CPU time", median(with_service, "cpu"), "s")
     yield Row("  without an embedder", median(alone, "cpu"), "s")
     yield Row("  without an embedder, wall time", median(alone, "wall"), "s")
@@ -139,7 +139,7 @@ def first_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
 
 
 def first_index(folder: Path, root: str | None) -> dict[str, float]:
-    """Seconds and megabytes of a first sync; `loading` is the import of httpx, which comes before it."""
+    """Seconds and megabytes of a first sync; `loading` is the import of the SDK, which comes before it."""
     started = time.perf_counter()
     embedder = asking(root) if root else None
     loaded, cpu = time.perf_counter(), time.process_time()
@@ -227,8 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", action="append", choices=PARTS, help="one part; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    if importlib.util.find_spec("httpx") is None:
-        parser.error("httpx is not installed; run: pip install '.[openai]'")
+    if importlib.util.find_spec("openai") is None:
+        parser.error("openai is not installed; run: pip install '.[openai]'")
     scale = QUICK if options.quick else FULL
     measure([PARTS[name] for name in options.only or PARTS], scale, as_json=options.json)
 

@@ -148,7 +148,7 @@ def test_an_option_before_its_command_is_told_where_it_belongs(run, typed):
 # --- no package, no key ---
 
 
-PACKAGES = [("openai", "httpx"), ("gemini", "httpx"), ("voyage", "httpx")]
+PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
 
 
 @pytest.mark.parametrize(

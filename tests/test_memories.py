@@ -5,7 +5,6 @@ import doctest
 import json
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from uuid import UUID
@@ -104,13 +103,6 @@ def test_closing_closes_all_and_those_in_use_when_they_are_given_back(tmp_path):
     with pytest.raises(StoreError):
         anna.search("ferry")
     assert not embedder.closed  # as with a memory: who hands one in closes it
-
-
-def wait_until(holds):
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.002)
 
 
 # --- what a memory is kept by

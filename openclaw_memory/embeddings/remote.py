@@ -8,10 +8,10 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings.service import (
@@ -23,11 +23,10 @@ from openclaw_memory.embeddings.service import (
     read_failure,
 )
 from openclaw_memory.embeddings.vectors import PROBE, check_vectors, count_bytes, make_encodable, merge_vectors, pack
+from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
-
-T = TypeVar("T")
 
 # OpenClaw's waits between tries, in seconds, from the first, doubled, to the longest; and their jitter.
 FIRST_WAIT, LONGEST_WAIT, JITTER = 0.5, 8.0, 0.2
@@ -134,10 +133,10 @@ class RemoteEmbedder:
         if connection is not None:
             connection.close()
 
-    def _start(self, work: Callable[[_Connection], Coroutine[Any, Any, T]]) -> Future[T]:
+    def _start(self, work: Callable[[_Connection], Coroutine[Any, Any, Embeddings]]) -> Future[Embeddings]:
         with self._lock:
             if self._connection is None or self._connection.pid != os.getpid():  # a forked child has not its thread
-                self._connection = _Connection(self.service, self.policy.concurrency)
+                self._connection = _Connection(self.service, self.policy)
                 weakref.finalize(self, self._connection.close).atexit = False
             return asyncio.run_coroutine_threadsafe(work(self._connection), self._connection.loop)
 
@@ -218,15 +217,31 @@ class RemoteEmbedder:
         return error
 
     async def _request(self, connection: _Connection, texts: list[str], *, as_query: bool) -> Matrix:
-        """Return the vectors of texts that fit one request."""
-
-        async def send() -> Matrix:
-            raw = await self.service.send(connection.client, texts, as_query)
-            return self._check(check_vectors(raw, len(texts), self.service.origin))
-
-        vectors = await self._retry(send, self.policy.request_seconds, as_query=as_query)
-        self.has_answered = True
-        return vectors
+        """Return the vectors of texts that fit one request, or raise the ServiceError of its last try."""
+        tries, seconds = self.policy.tries, self.policy.request_seconds
+        has_sdk = self.service.open_client is not None  # which tries again by itself, but not after a wrong answer
+        deadline = seconds * tries if has_sdk else seconds
+        for attempt in count(1):
+            try:
+                async with asyncio.timeout(deadline):
+                    raw = await self.service.send(connection.client, texts, as_query)
+                vectors = self._check(check_vectors(raw, len(texts), self.service.origin))
+            except TimeoutError:
+                message = f"{self.service.origin} gave no whole answer within {deadline:g} s; the next sync asks again"
+                is_final, error = has_sdk, ServiceError(message, FailureKind.PASSING)
+            except Exception as raised:  # noqa: BLE001 - of httpx, of a provider, or of ours
+                is_final = has_sdk and not isinstance(raised, EmbedderError | ValueError)
+                error = read_failure(raised, self.service.origin, self.service.headers)
+            else:
+                self.has_answered = True
+                return vectors
+            is_busy = error.kind is FailureKind.BUSY and not as_query
+            if is_final or not error.is_passing or attempt >= (BUSY_TRIES if is_busy else tries):
+                raise error
+            first, longest = (BUSY_FIRST_WAIT, BUSY_LONGEST_WAIT) if is_busy else (FIRST_WAIT, LONGEST_WAIT)
+            pause = first * 2 ** (attempt - 1) * (1 + random.uniform(0, JITTER))  # noqa: S311 - no secret
+            await wait(min(error.retry_after if is_busy and error.retry_after is not None else pause, longest))
+        raise AssertionError("unreachable")
 
     def _check(self, vectors: Matrix) -> Matrix:
         """Return vectors; raise ServiceError if one is zero, or of other dimensions than before."""
@@ -243,25 +258,6 @@ class RemoteEmbedder:
         self._dims = dims
         return vectors
 
-    async def _retry(self, ask: Callable[[], Awaitable[T]], seconds: float, *, as_query: bool = False) -> T:
-        """Return the answer of `ask` within `seconds`, or raise the ServiceError of its last try."""
-        for attempt in count(1):
-            try:
-                async with asyncio.timeout(seconds):
-                    return await ask()
-            except TimeoutError:
-                message = f"{self.service.origin} gave no whole answer within {seconds:g} s; the next sync asks again"
-                error = ServiceError(message, FailureKind.PASSING)
-            except Exception as raised:  # noqa: BLE001 - of httpx, of a provider, or of ours
-                error = read_failure(raised, self.service.origin, self.service.headers)
-            is_busy = error.kind is FailureKind.BUSY and not as_query
-            if not error.is_passing or attempt >= (BUSY_TRIES if is_busy else self.policy.tries):
-                raise error
-            first, longest = (BUSY_FIRST_WAIT, BUSY_LONGEST_WAIT) if is_busy else (FIRST_WAIT, LONGEST_WAIT)
-            pause = first * 2 ** (attempt - 1) * (1 + random.uniform(0, JITTER))  # noqa: S311 - no secret
-            await wait(min(error.retry_after if is_busy and error.retry_after is not None else pause, longest))
-        raise AssertionError("unreachable")
-
 
 def _fail(count: int, error: ServiceError) -> Embeddings:
     import numpy as np
@@ -274,23 +270,27 @@ async def wait(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def _open_httpx(service: Service) -> Any:
+    import httpx
+
+    return httpx.AsyncClient(
+        base_url=service.endpoint,
+        headers={**service.headers, "Accept-Encoding": "identity"},
+        timeout=None,  # noqa: S113 - asyncio bounds the whole answer, and not the wait for its parts
+        limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
+        # Of the environment: proxies and certificates, except for servers on this machine.
+        trust_env=not is_on_this_machine(service.endpoint),
+    )
+
+
 class _Connection:
-    """An event loop in a thread, and the HTTP client for its requests."""
+    """An event loop in a thread, and the client for its requests."""
 
-    def __init__(self, service: Service, concurrency: int) -> None:
-        import httpx
-
+    def __init__(self, service: Service, policy: RetryPolicy) -> None:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self.slots = asyncio.Semaphore(concurrency)
-        # Of the environment: proxies and certificates, except for servers on this machine.
-        self.client = httpx.AsyncClient(
-            base_url=service.endpoint,
-            headers={**service.headers, "Accept-Encoding": "identity"},
-            timeout=None,  # noqa: S113 - asyncio bounds the whole answer, and not the wait for its parts
-            limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
-            trust_env=not is_on_this_machine(service.endpoint),
-        )
+        self.slots = asyncio.Semaphore(policy.concurrency)
+        self.client: Any = service.open_client(policy) if service.open_client else _open_httpx(service)
         # A daemon: the end of the interpreter does not wait for an answer.
         self._thread = threading.Thread(target=self._run, name=f"embedding with {service.provider}", daemon=True)
         self._thread.start()
@@ -313,5 +313,5 @@ class _Connection:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.aclose()
+        await self.client.__aexit__(None, None, None)  # as httpx and SDKs have it
         await self.loop.shutdown_default_executor()  # an SDK may have used a thread

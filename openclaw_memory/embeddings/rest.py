@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
 from openclaw_memory.errors import EmbedderError
@@ -20,19 +21,26 @@ async def send_json(client: Any, path: str, body: Mapping[str, Any]) -> Any:
         httpx.HTTPStatusError: Its status is not one of success; redirects are not followed.
         EmbedderError: It is longer than any honest answer.
     """
-    import httpx
+    whole = await read_whole(await client.send(client.build_request("POST", path, json=body), stream=True))
+    return json.loads(whole.raise_for_status().content)  # with NaN, as some servers send
 
+
+async def read_whole(response: Any) -> Any:
+    """Read a streamed response of httpx, or of its fork in OpenAI's SDK, and return it with its content.
+
+    Raises:
+        EmbedderError: It is longer than any honest answer.
+    """
     content = bytearray()
-    async with client.stream("POST", path, json=body) as response:
+    async with aclosing(response):
         async for part in response.aiter_raw():  # never unpacked: a small answer may hide gigabytes
             content += part
             if len(content) > MAX_BYTES:
                 raise EmbedderError(f"{response.url.host} sent more than {MAX_BYTES:,} bytes; check base_url")
     response.headers.pop("content-encoding", None)
-    whole = httpx.Response(
+    return type(response)(
         response.status_code, headers=response.headers, content=bytes(content), request=response.request
     )
-    return json.loads(whole.raise_for_status().content)  # with NaN, as some servers send
 
 
 def order_rows(answer: Any, count: int) -> list[Any]:

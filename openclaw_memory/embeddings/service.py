@@ -50,10 +50,12 @@ class Service(Struct, frozen=True):
         model: Name of the model.
         endpoint: The URL that receives the texts, without a user, a password or a query.
         limits: The limits of a request.
-        send: Asynchronous function of an `httpx.AsyncClient` (its base URL is `endpoint`), texts, and whether they are
-            queries. Returns a vector for each text, in order. It may raise whatever httpx raises.
+        send: Asynchronous function of an `httpx.AsyncClient` (its base URL is `endpoint`) or what `open_client` opened,
+            texts, and whether they are queries. Returns a vector for each text, in order. It may raise whatever the
+            client raises.
         headers: Sent with each request. Their values are shown in no message.
         settings: Whatever else changes a vector (dimensions, prompts, names of headers); becomes part of the identity.
+        open_client: Opens the asynchronous client of an SDK, which tries again by itself, by a `RetryPolicy`.
     """
 
     provider: str
@@ -63,6 +65,7 @@ class Service(Struct, frozen=True):
     send: Callable[[Any, list[str], bool], Awaitable[Sequence[Any]]]
     headers: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
+    open_client: Callable[[RetryPolicy], Any] | None = None
 
     @property
     def origin(self) -> str:
@@ -100,18 +103,18 @@ def check_url(url: str, example: str) -> str:
     return address
 
 
-def require_key(provider: str, key: str | None, *variables: str) -> str:
-    """Return the key, or the first in these environment variables; check that httpx is installed."""
+def require_key(provider: str, key: str | None, *variables: str, package: str = "httpx") -> str:
+    """Return the key, or the first in these environment variables; check that the package is installed."""
     key = next((value.strip() for value in (key, *map(os.environ.get, variables)) if value and value.strip()), "")
     if not key:
         from importlib.util import find_spec
 
-        missing = "" if find_spec("httpx") else f"; its package is missing too: {describe_install(provider)}"
+        missing = "" if find_spec(package) else f"; its package is missing too: {describe_install(provider)}"
         raise EmbedderError(
             f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
             f"{missing}"
         )
-    import_package("httpx", provider)
+    import_package(package, provider)
     return key
 
 
@@ -208,7 +211,8 @@ def read_failure(error: Exception, origin: str, headers: Mapping[str, str] | Non
         return ServiceError(_mask(message, secrets)[: 2 * MAX_MESSAGE], FailureKind.PASSING)
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
-    words = f"{type(error).__name__}: {error}"
+    cause = error if error.__cause__ is None else error.__cause__  # the error of an SDK says less
+    words = f"{type(cause).__name__}: {cause}"
     if status is None:
         message = f"{origin} cannot be reached or answered nonsense: {_mask(words, secrets)[:MAX_MESSAGE]}"
         return ServiceError(f"{message}; {FailureKind.PASSING.value}", FailureKind.PASSING)

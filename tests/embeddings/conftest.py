@@ -18,8 +18,8 @@ def server(embedding_server):
 
 
 @pytest.fixture
-def pauses(monkeypatch):
-    """The waits between tries, which are not waited for."""
+def pauses(monkeypatch, tries_again_at_once):  # noqa: ARG001 - those of the SDK
+    """The waits between tries, which are not waited for; OpenAI's SDK has its own."""
     waits: list[float] = []
 
     async def skip(seconds: float) -> None:
@@ -50,8 +50,8 @@ def load(server, pauses):  # noqa: ARG001 - no test waits
 
 @pytest.fixture
 def connect(load) -> Callable[..., RemoteEmbedder]:
-    """An OpenAI embedder of the server; the numbers of its policy are given as `policy`."""
-    return lambda policy=None, **options: load("openai", retry=RetryPolicy(**(policy or {})), **options)
+    """A Voyage embedder of the server; the numbers of its policy are given as `policy`."""
+    return lambda policy=None, **options: load("voyage", retry=RetryPolicy(**(policy or {})), **options)
 
 
 @pytest.fixture

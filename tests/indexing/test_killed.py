@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory import load_embedder
 from openclaw_memory.embeddings.stream import REQUESTS_AHEAD
 
-pytest.importorskip("httpx")
+pytest.importorskip("openai")
 
 FIRST_INDEX = """
 import sys

@@ -177,7 +177,7 @@ def test_the_status_of_openclaw_is_all_there(notes, tmp_path):
 
 @pytest.mark.usefixtures("tries_again_at_once")
 def test_a_fallback_says_for_whom_it_stands_in_and_why(notes):
-    pytest.importorskip("httpx")
+    pytest.importorskip("openai")
     rules = EmbeddingConfig(
         provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
     )

@@ -87,7 +87,7 @@ def test_embeddings_need_an_embedder(wrong):
 
 
 def of_a_service():
-    pytest.importorskip("httpx")
+    pytest.importorskip("openai")
     return OpenClawEmbeddings("openai", "text-embedding-3-small", api_key="sk-of-a-test")
 
 

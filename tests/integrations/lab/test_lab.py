@@ -102,7 +102,7 @@ def test_the_guide_tells_how_much_less_two_settings_show_on_the_lab():
 
 
 def test_a_served_embedder_has_the_vectors_of_the_one_behind_it():
-    pytest.importorskip("httpx")
+    pytest.importorskip("openai")
     behind = load_embedder("hashing")
     with EmbeddingServer(behind) as served_here:
         served = load_embedder("openai", "any-name", base_url=served_here.url, api_key="none")
