@@ -112,6 +112,12 @@ _RELATIVE = (
     rf"(?:\b(?:{_BEFORE_WEEKDAY})\s+|上)(?P<weekday>{_WEEKDAY})(?:\s+(?:dernier|pasado|scorso))?(?!\w)",
     rf"\b(?P<weekday>{_WEEKDAY})\s+(?:dernier|pasado|scorso)\b",
 )
+# Each such phrase has a word that begins with one of these, or one beyond ASCII.
+_RELATIVE_WORDS = (
+    *_AGO_OF_WORD,
+    *_NUMBER_OF_WEEKDAY,
+    *(re.split(r"[?\[]", word)[0] for words in _UNITS.values() for word in words.split()),
+)
 _CALENDAR = (_ISO, _NUMERIC, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
@@ -304,7 +310,8 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
                 at = end
         text = "".join([*left, text[at:]])
 
-    for pattern in _RELATIVE if today is not None else ():
+    may_relate = not text.isascii() or any(word.startswith(_RELATIVE_WORDS) for word in text.split())
+    for pattern in _RELATIVE if today is not None and may_relate else ():
         take(pattern)
     for pattern in _CALENDAR if any(map(str.isdigit, text)) else (_MONTH_DAY,):
         take(pattern)
