@@ -60,8 +60,8 @@ _AGO_OF_WORD |= {word: days for days, words in _DAYS_AGO.items() for word in wor
 _UNITS = {
     "day": "days? dag dagen tage? tagen jours? dias? giorn[io] день дня дней 天 日 일",
     "week": "weeks? weken wochen? semaines? semanas? settiman[ae] недел[яюиье] 周 星期 週間?",
-    "month": "months? maand maanden monate? monaten mois mes meses mes[ei] месяца?ев? месяц 个?月 か月 달",
-    "year": "years? jaar jaren jahre? jahren ans annees? annee anos? ann[io] года? год лет 年 년",
+    "month": "months? maand maanden monate? monaten mois mes meses mes[ei] месяцев месяца месяце месяц 个?月 か月 달",
+    "year": "years? jaar jaren jahre? jahren ans annees? annee anos? ann[io] года году год лет 年 년",
 }
 _UNIT = "|".join(f"(?P<{name}>{'|'.join(words.split())})" for name, words in _UNITS.items())
 _NUMBERS = (
@@ -114,9 +114,9 @@ _RELATIVE = (
 )
 # Each such phrase has a word that begins with one of these, or one beyond ASCII.
 _RELATIVE_WORDS = (
-    *_AGO_OF_WORD,
+    *(word.partition("'")[0] for word in _AGO_OF_WORD),
     *_NUMBER_OF_WEEKDAY,
-    *(re.split(r"[?\[]", word)[0] for words in _UNITS.values() for word in words.split()),
+    *(re.sub(r".\?|\[.*", "", word) for words in _UNITS.values() for word in words.split()),
 )
 _CALENDAR = (_ISO, _NUMERIC, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
@@ -310,7 +310,7 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
                 at = end
         text = "".join([*left, text[at:]])
 
-    may_relate = not text.isascii() or any(word.startswith(_RELATIVE_WORDS) for word in text.split())
+    may_relate = not text.isascii() or any(word.startswith(_RELATIVE_WORDS) for word in text.replace("'", " ").split())
     for pattern in _RELATIVE if today is not None and may_relate else ():
         take(pattern)
     for pattern in _CALENDAR if any(map(str.isdigit, text)) else (_MONTH_DAY,):
