@@ -60,7 +60,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        (RANKING, f"The first {MAX_QUESTION_CHARS:,} characters of a question count"),
+        (RANKING, f"Of a text of more than {MAX_QUESTION_CHARS:,} characters"),
         (RANKING, f"the {candidates.TEXT_HITS} best chunks with any of the words"),
         (RANKING, f"the {candidates.VECTOR_HITS} nearest chunks"),
         (RANKING, f"both weights {SearchConfig().text_weight}"),

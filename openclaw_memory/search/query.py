@@ -26,14 +26,16 @@ from openclaw_memory.text.terms import (
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace.paths import rank_path_match
 
-# A pasted page is not a query: of a longer text only the end is looked up, where people put their question.
+# A pasted page is not a query: of a longer text the questions at both ends are looked up, or else its end.
 MAX_QUESTION_CHARS = 2000
 END_CHARS = 400
+SHORTEST_SENTENCE = 12  # characters; a shorter one, such as thanks, asks for nothing
 # Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
 MAX_TERMS = 500
 MAX_NAME_CHARS = 200  # a longer question is not the name of a file
 _NAME = re.compile(r"[^\W\d_]+")
-_SENTENCE_END = re.compile(r"[.!?\n]\s+|[。！？]")
+_QUESTION = re.compile(r"[^.!?。！？؟\n]+[?？؟]")
+_SENTENCE_END = re.compile(r"[.!?]\s+|\n+|[。！？]")
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 
 
@@ -67,14 +69,14 @@ class Query(Struct, frozen=True):
 def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,), today: date | None = None) -> Query:
     """Return the query in a text, without `weights`: `Query.weigh` adds them once term frequencies are known.
 
-    Of more than 2,000 characters the last 400 count, from the beginning of a sentence on.
+    Of more than 2,000 characters only the questions in the first and last 400 count, or without one the last sentence.
 
     Args:
         text: The query.
         languages: The languages of the notes, by which words are stemmed.
         today: The day to which "yesterday" and its like relate; None leaves them out.
     """
-    whole = text if len(text) <= MAX_QUESTION_CHARS else _take_end(text)
+    whole = text if len(text) <= MAX_QUESTION_CHARS else _take_question(text)
     text = unicodedata.normalize("NFKC", whole)[:MAX_QUESTION_CHARS]  # one character may become eighteen
     parts = split_dates(text, today)
     dates, date_text = tuple(dict.fromkeys(day for day, _ in parts)), " ".join(part for _, part in parts)
@@ -140,7 +142,9 @@ def _has_general_words(text: str, content: Sequence[str], dates: Sequence[str]) 
     return all(word in DAY_WORDS or word not in beside for word in map(fold, content))
 
 
-def _take_end(text: str) -> str:
-    """Return the last sentences of a text, of at most so many characters, or as many characters without one."""
-    end = text.rstrip()[-END_CHARS:]
-    return _SENTENCE_END.split(end, maxsplit=1)[-1].strip() or end
+def _take_question(text: str) -> str:
+    """Return the questions at the beginning and the end of a long text; without one its last sentence."""
+    beginning, end = text.lstrip()[:END_CHARS], text.rstrip()[-END_CHARS:]
+    questions = [*_QUESTION.findall(beginning), *_QUESTION.findall(end)]
+    last = next((part for part in reversed(_SENTENCE_END.split(end)) if len(part) >= SHORTEST_SENTENCE), end)
+    return " ".join(questions) or last

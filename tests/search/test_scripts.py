@@ -97,3 +97,15 @@ def test_signs_and_identifiers_are_found_as_people_type_them(memory, kind):
     assert line in first.snippet
     assert first.snippet in text or text in first.snippet
     assert first.confidence == "strong"
+
+
+LOG = "\n".join(f"ERROR worker {at} could not reach the queue and will try again in {at} seconds" for at in range(60))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [f"What roses do I cut?\n\n{LOG}", f"{LOG}\n\nWhat roses do I cut?", f"{LOG}\nTell me about the roses. Thanks!"],
+    ids=["before", "after", "no question mark"],
+)
+def test_what_is_asked_with_a_pasted_text_is_found(memory, question):
+    assert "roses" in memory.search(question)[0].snippet
