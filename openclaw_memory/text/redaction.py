@@ -81,14 +81,44 @@ _HEADER = (
     r"([A-Za-z0-9._~+/=-]{16,})"
 )
 _FLAG = rf"""(?i)(--{_NAME}[ =]["']?)({_VALUE})"""
-_ASSIGNMENT = rf"""(?i)(\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}=["']?)({_VALUE})"""
+_ASSIGNMENT = rf"""(?i)((?<![:/])\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}=["']?)({_VALUE})"""
 # `token: see above` is not a secret: after a colon, a value is one where it holds a digit.
-_COLON = rf"""(?i)(\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}: ?["']?)((?=[^\s]{{0,64}}\d){_VALUE})"""
+_COLON = rf"""(?i)((?<![:/])\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}: ?["']?)((?=[^\s]{{0,64}}\d){_VALUE})"""
 
 # Of these nothing is kept: a field of JSON, a constant of the environment, a password in an URL.
-_FIELD = rf"""(?i)("[a-z0-9_-]{{0,32}}{_NAME}"\s{{0,4}}:\s{{0,4}}")([^"]+)(?=")"""
-_CONSTANT = rf"""(\b[A-Z0-9_]{{0,64}}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)\s?[=:]\s?["']?)({_VALUE})"""
-_URL = r"(://[^\s/:@]{0,64}:)([^\s/@]+)(?=@)"
+_FIELD = (
+    r"""(?i)(?!"(?:next|page|client|request|lock)[_-]?token)"""
+    rf"""("[a-z0-9_-]{{0,32}}{_NAME}"\s{{0,4}}:\s{{0,4}}")([^"]+)(?=")"""
+)
+_CONSTANT = rf"""(\b[A-Z0-9_]{{0,64}}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)\s?[=:]\s?["']?(?!ConvertTo-))({_VALUE})"""
+_URL = r"""(://([^\s/:@]{0,64}):)([^\s/@]+)(?=@([^\s/:?#'"`)]{0,64}))"""
+
+# What stands for a secret in documentation: a word for it, the same sign many times, a series; and what Stripe, Azure
+# and JSON Web Tokens are explained with.
+_PLACEHOLDER = (
+    r"(?i)example|your[-_]?|placeholder|dummy|redacted|changeme|sample|(.)\1{5}|1234567890?abcdef|abcdef123456|"
+    r"4eC39HqLyj|Eby8vdM02xNO|eyJzdWIiOiIxMjM0NTY3ODkw|eyJzb21lIjoi"
+)
+_PLAIN = (
+    r"(?:my|the|your)?[-_]?(?:p[a@]ss(?:w[o0]r[dt]|wd|phrase)?|pwd?|secret|token|x+|\*+|(?:[\[<{$%(]|&lt;)[^\"'\n]*|.{1,3})"
+    r"[\]>}]*"
+)
+_POWERSHELL = rf"""(?i)(\bConvertTo-SecureString\s+(?:-String\s+)?(["']))(?!{_PLAIN}\2)[^"']+(?=\2)"""
+_NO_HOST = r"(?i)(?:.*\.)?(?:example|company|domain)\.(?:com|net|org)"
+_NO_VALUE = (
+    r"(?i).{1,2}|\d{3}|none|null|true|false|(?:\.{1,2}|~|/(?:dev|etc|home|opt|path|run|tmp|usr|var))/.*|file:.*|"
+    r"(?:\w\w-)?your[-_].*|token|key|#[\w-]*|<.*|\{.*|\$\{?\w+\}?|\*+|\.{3}|…|[a-z_][\w.]*[\[(].*"
+)
+# A value that says nothing in a conversation: a number, a path, a variable, a call.
+# A key in PEM that no program reads: without a line of it, or with a word of documentation.
+_NO_KEY = r"(?is)(?=.*[ .'\"])(?!.*[a-z0-9+/]{24}).*|.*(?:example|\.{3}|x{4}).*"
+# An address up to its path, the target of a link, the name of a note: what follows leads somewhere.
+_ADDRESS = r"://[^/?#]*[/?#]|\bwww\.|\]\(|\[\["
+_ADDRESS_END = r"""[\s<>"'`]"""
+_LONGEST_ADDRESS = 1000
+# There, only what a parameter is named for is a secret, and formats that are no slugs.
+_PARAMETER = r"(?i)(?:key|token|secret|passw(?:or)?d|pwd|auth)=$"
+_UNLIKE_SLUGS = ("_", "/", ":AA")
 
 
 def redact(text: str) -> str:
@@ -106,7 +136,9 @@ def redact(text: str) -> str:
     if has_runs and ("=" in text or ":" in text):  # an assigned value is a run, too
         text = _compile(_ASSIGNED).sub(_mask_provider_secret, text)
     if "@" in text and "://" in text and should_mask_listed_secrets():
-        text = _compile(_URL).sub(_hide_last, text)
+        text = _compile(_URL).sub(_hide_password, text)
+    if "-SecureString" in text and should_mask_listed_secrets():
+        text = _compile(_POWERSHELL).sub(rf"\1{_HIDDEN}", text)
     return _mask_private_keys(text) if _KEY_BEGIN in text else text
 
 
@@ -123,7 +155,7 @@ def redact_session(text: str) -> str:
     if "bearer " in low or "basic " in low or "authorization" in low:
         text = _compile(_HEADER).sub(_mask_last, text)
     if "://" in text and "@" in text:
-        text = _compile(_URL).sub(_hide_last, text)
+        text = _compile(_URL).sub(_hide_password, text)
     is_assigned = "=" in text or ":" in text or "--" in text
     if is_assigned and any(name in low for name in ("key", "token", "secret", "passw", "pwd")):
         for pattern in (_FIELD, _CONSTANT):
@@ -172,18 +204,13 @@ def _mask_tokens(text: str, run: re.Pattern[str]) -> tuple[str, bool]:
     Most texts have few, and they are located in bytes, which takes a tenth of the time of the pattern.
     """
     far = text.encode("ascii", "replace").translate(_MAY_BE_IN_A_RUN)
-    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     while (start := far.find(_FAR_RUN, at)) >= 0:
-        end = far.find(b" ", start)
-        end = end if end >= 0 else len(text)
-        parts += [text[at:start], run.sub(_mask_run, text[start:end])]
-        at = end
-    return "".join((*parts, text[at:])), bool(parts)
-
-
-def _mask_run(match: re.Match[str]) -> str:
-    return _mask_spans(match[0], _find_secrets(match[0]))
+        at = far.find(b" ", start)
+        at = at if at >= 0 else len(text)
+        spans += (span for found in run.finditer(text, start, at) for span in _find_secrets(text, *found.span()))
+    return _mask_spans(text, spans), at > 0
 
 
 def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
@@ -197,30 +224,45 @@ def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join((*parts, text[at:])) if spans else text
 
 
-def _find_secrets(run: str) -> list[tuple[int, int]]:
-    """Return where the tokens begin and end in a text without white space, or in one that is cut into lines."""
+def _find_secrets(text: str, first: int, last: int) -> list[tuple[int, int]]:
+    """Return where the tokens begin and end in a part of a text, which is one run or cut into lines."""
+    run = text[first:last]
     visible = _compile(_OTHER).sub("", run)
     matches = [
-        (*match.span(), is_listed)
+        (*match.span(), literal, is_listed)
         for mark, formats in _BY_MARK
         if mark in visible
         for literal, pattern, is_listed in formats
         if literal in visible
         for match in _compile(pattern).finditer(visible)
     ]
-    masks_listed = bool(matches) and should_mask_listed_secrets()
+    if not matches:
+        return []
+    masks_listed = should_mask_listed_secrets()
+    places = [first + place for place, character in enumerate(run) if not _compile(_OTHER).match(character)]
     spans: list[tuple[int, int]] = []
-    for start, end, is_listed in sorted(matches):
-        if is_listed and not masks_listed:
+    for start, end, literal, is_listed in sorted(matches):
+        begin, is_hidden = places[start], masks_listed or not is_listed
+        if not is_hidden or _is_placeholder(visible[start:end]) or _leads(text, begin, literal):
             continue
-        if spans and start < spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        else:
-            spans.append((start, end))
-    if len(visible) == len(run) or not spans:
-        return spans
-    places = [place for place, character in enumerate(run) if not _compile(_OTHER).match(character)]
-    return [(places[start], places[end - 1] + 1) for start, end in spans]
+        if spans and begin < spans[-1][1]:
+            begin = spans.pop()[0]
+        spans.append((begin, places[end - 1] + 1))
+    return spans
+
+
+def _is_placeholder(token: str) -> bool:
+    """Return whether a text with the form of a token is a name in small letters, or stands for one in documentation."""
+    is_name = token.islower() and not any(map(str.isdigit, token))
+    return is_name or _compile(_PLACEHOLDER).search(token) is not None
+
+
+def _leads(text: str, start: int, literal: str) -> bool:
+    """Return whether a token of a format stands in the path of an address or the target of a link, and is a slug."""
+    before = _compile(_ADDRESS_END).split(text[max(0, start - _LONGEST_ADDRESS) : start])[-1]
+    if not _compile(_ADDRESS).search(before) or _compile(_PARAMETER).search(before):
+        return False
+    return not any(sign in literal for sign in _UNLIKE_SLUGS)
 
 
 def _mask_cut_tokens(text: str) -> str:
@@ -231,15 +273,14 @@ def _mask_cut_tokens(text: str) -> str:
         if line_end.start() < at:
             continue
         start = _find_beginning(text, at, line_end.start())
-        head = text[start : line_end.start()]
-        is_whole = any(end == len(head.rstrip()) for _, end in _find_secrets(head))
+        head = text[start : line_end.start()].rstrip()
+        is_whole = any(end == start + len(head) for _, end in _find_secrets(text, start, line_end.start()))
         if is_whole and (len(line_end[0]) <= _SHORTEST_REST or not _compile(_RANDOM).search(line_end[0])):
             continue
         end = line_end.end()
         while further := _compile(_NEXT_LINE).match(text, end):
             end = further.end()
-        lines = text[start:end]
-        spans += [(start + a, start + b) for a, b in _find_secrets(lines) if "\n" in lines[a:b]]
+        spans += [(a, b) for a, b in _find_secrets(text, start, end) if "\n" in text[a:b]]
         at = end
     return _mask_spans(text, spans)
 
@@ -252,7 +293,7 @@ def _find_beginning(text: str, first: int, end: int) -> int:
 
 def _mask_provider_secret(match: re.Match[str]) -> str:
     """Return an assignment with its value masked, if a provider's name and a word for a secret precede it."""
-    if not _compile(_RANDOM).search(match[2]):
+    if not _compile(_RANDOM).search(match[2]) or _leads(match.string, match.start(2), ""):
         return match[0]
     before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
     is_secret = _compile(_PROVIDERS_SECRET).search(before) and should_mask_listed_secrets()
@@ -261,6 +302,8 @@ def _mask_provider_secret(match: re.Match[str]) -> str:
 
 def _mask_last(match: re.Match[str]) -> str:
     name, value = match[1].lower(), match[2]
+    if _compile(_NO_VALUE).fullmatch(value):
+        return match[0]
     if "passw" in name or "pwd" in name:
         return match[1] + _HIDDEN
     is_masked = len(value) == _START_CHARS + 1 + _END_CHARS and value[_START_CHARS] == "…"
@@ -268,7 +311,14 @@ def _mask_last(match: re.Match[str]) -> str:
 
 
 def _hide_last(match: re.Match[str]) -> str:
-    return match[1] + _HIDDEN
+    return match[0] if _compile(_NO_VALUE).fullmatch(match[2]) else match[1] + _HIDDEN
+
+
+def _hide_password(match: re.Match[str]) -> str:
+    """Return the part of an address up to its host without the password, unless it is one of documentation."""
+    start, user, password, host = match.groups()
+    is_shown = password == user or _compile(f"(?i){_PLAIN}").fullmatch(password) or _compile(_NO_HOST).fullmatch(host)
+    return match[0] if is_shown else start + _HIDDEN
 
 
 def _mask_private_keys(text: str) -> str:
@@ -279,9 +329,12 @@ def _mask_private_keys(text: str) -> str:
     for edge, following in zip(edges, [*edges[1:], None], strict=False):
         if edge[1] == "END":
             continue
-        parts += [text[at : edge.start()], _HIDDEN]
         is_whole = following is not None and following[1] == "END"
         body = following if is_whole else _compile(_KEY_BODY).match(text, edge.end())
-        at = body.end() if body else edge.end()
+        end = body.end() if body else edge.end()
+        if _compile(_NO_KEY).fullmatch(text[edge.end() : following.start() if is_whole and following else end] or "."):
+            continue
+        parts += [text[at : edge.start()], _HIDDEN]
+        at = end
         parts.append("\n" * text.count("\n", edge.start(), at))
     return "".join((*parts, text[at:]))

@@ -19,6 +19,10 @@ class Format(NamedTuple):
 
 # The beginning of a word of the Latin alphabet, also after `_`, a CJK character, an invisible one.
 _START = r"(?<![A-Za-z0-9])"
+# Sixteen letters and digits in a row, of which one is a digit: words between hyphens are shorter.
+_DENSE = r"(?=(?:[a-z]{2,8}[0-9]{0,2}-){0,3}[A-Za-z0-9_]{16})(?=[A-Za-z0-9_-]{0,48}\d)"
+# A capital within a word, unlike slugs.
+_CAPITAL = r"(?=[A-Za-z0-9_-]{0,40}?[a-z0-9][A-Z])"
 # Letters between digits, unlike words, dates and names with numbers.
 _RANDOM = r"(?=[A-Za-z0-9_-]{0,48}?\d[A-Za-z]{1,16}\d)"
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
@@ -45,12 +49,10 @@ KNOWN: tuple[Format, ...] = (
     Format("sbp_", r"sbp_[a-f0-9]{20,}"),  # Supabase
     Format("sb_secret_", r"sb_secret_[A-Za-z0-9_-]{16,}"),
     Format("glsa_", r"glsa_[A-Za-z0-9_]{20,}"),  # Grafana
-    # OpenAI, Anthropic, DeepSeek, OpenRouter; words end with it, such as task-
-    Format(
-        "sk-", rf"(?:{_START}sk-(?=[A-Za-z0-9_-]{{0,48}}\d)|sk-{_RANDOM}(?=[A-Za-z0-9_-]{{24}}))[A-Za-z0-9_-]{{16,}}"
-    ),
-    Format("pa-", rf"pa-{_RANDOM}[A-Za-z0-9_-]{{30,}}"),  # Voyage
-    Format("al-", rf"al-{_RANDOM}[A-Za-z0-9_-]{{30,}}"),  # Voyage, of MongoDB Atlas
+    # OpenAI, Anthropic, DeepSeek, OpenRouter, and Voyage; words and slugs end with their beginnings, such as task-
+    Format("sk-", rf"(?:(?<![A-Za-z0-9-])sk-{_DENSE}|sk-(?:proj|ant|or|svcacct|admin)-{_RANDOM})[A-Za-z0-9_-]{{16,}}"),
+    Format("pa-", rf"pa-(?:(?<![A-Za-z0-9-]pa-)|{_DENSE}){_CAPITAL}{_RANDOM}[A-Za-z0-9_-]{{30,}}"),
+    Format("al-", rf"al-(?:(?<![A-Za-z0-9-]al-)|{_DENSE}){_CAPITAL}{_RANDOM}[A-Za-z0-9_-]{{30,}}"),  # of Atlas
     Format("glpat-", r"glpat-[A-Za-z0-9_.-]{18,}"),  # GitLab
     Format("xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),  # Slack
     Format("xapp-", r"xapp-[A-Za-z0-9-]{10,}"),
@@ -120,7 +122,7 @@ LISTED: tuple[Format, ...] = (
     Format("ico-", rf"{_START}ico-[A-Za-z0-9]{{32}}(?![A-Za-z0-9])"),  # Infracost
     Format("s-s4t2", r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),  # 42
     Format("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),  # Plaid
-    Format("key-", r"(?<![A-Za-z0-9])(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])"),  # Mailgun
+    Format("key-", r"(?<![A-Za-z0-9-])(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])"),  # Mailgun
     Format("-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),  # Mailchimp
     Format("fio-u-", r"fio-u-[A-Za-z0-9_=-]{64}"),  # Frame.io
     Format("dnkey-", r"dnkey-[A-Za-z0-9_=-]{26}-[A-Za-z0-9_=-]{52}"),  # Defined Networking
@@ -134,8 +136,8 @@ LISTED: tuple[Format, ...] = (
     Format("hvb.", r"hvb\.[A-Za-z0-9_-]{100,}"),  # Vault, batches
     Format("t1.", rf"{_START}t1\.[A-Za-z0-9_-]{{10,300}}={{0,2}}\.[A-Za-z0-9_-]{{86}}={{0,2}}"),  # Yandex
     Format("AQVN", r"AQVN[A-Za-z0-9_-]{35,38}(?![A-Za-z0-9_-])"),
-    Format(".", r"(?<![A-Za-z0-9])[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}"
-                r"(?![A-Za-z0-9_.-])"),  # Discord's bots
+    Format(".", r"(?<![A-Za-z0-9])[MNO](?=[A-Za-z_-]{0,24}\d)[A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\."
+                r"[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_.-])"),  # Discord's bots
     Format("/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/\d{15,22}/[A-Za-z0-9_-]{40,}"),
     Format("/IncomingWebhook/", rf"/IncomingWebhook/[a-z0-9]{{32}}/{_UUID}"),  # Teams
     Format("EZ", r"EZ[AT]K[A-Za-z0-9]{54}"),  # EasyPost

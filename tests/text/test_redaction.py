@@ -137,7 +137,7 @@ BAR = 0.1
 SLOWER = 2  # on a machine half as fast
 LOOKED_FOR = (
     "_RUN", "_ESCAPED_RUN", "_ESCAPE", "_NEXT_LINE", "_ASSIGNED", "_URL", "_KEY_EDGE", "_HEADER", "_FLAG", "_ASSIGNMENT",
-    "_COLON", "_FIELD", "_CONSTANT", "_MASKED",
+    "_COLON", "_POWERSHELL", "_FIELD", "_CONSTANT", "_MASKED",
 )  # fmt: skip
 
 
