@@ -75,7 +75,7 @@ class FilesConfig(Section, frozen=True):
     exclude: tuple[str, ...] = ()
     max_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 10 * 1024 * 1024
     allow_hard_links: bool = False
-    endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".txt", ".TXT")
+    endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".mdx", ".txt", ".TXT", ".org", ".canvas")
 
     def check(self) -> None:
         for ending in self.endings:

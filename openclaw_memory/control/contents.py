@@ -23,7 +23,7 @@ from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now
-from openclaw_memory.workspace.encodings import decode, is_utf16
+from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.tombstones import Line, read_lines
 
@@ -143,7 +143,7 @@ def is_sealed(workspace: Workspace, path: str) -> bool:
 def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
     data, info = workspace.files.read(workspace.files.locate(file.path))
     text = decode(data, file.path)
-    read = None if is_utf16(data) else parse(text)
+    read = parse(text) if find_encoding(data) == UTF8 else None
     fields = {} if read is None else read.fields
     day, kind, key = get_path_day(file.path), _classify(file.path, is_document=read is not None), None
     if kind in {"record", "document"}:

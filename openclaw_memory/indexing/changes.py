@@ -27,6 +27,7 @@ COARSE_TICK_NS = 2_000_000_000
 UNREAD_SIZE = -1
 # The beginning of the reason why a file that is indexed in part counts as skipped.
 IN_PART = "is indexed up to line"
+DAMAGED = "is indexed without the damaged bytes, shown as \ufffd, from line"
 # Each request words the same failure in its own way (it names itself): so many reasons are reported.
 MAX_REASONS = 3
 

@@ -14,7 +14,7 @@ from openclaw_memory.chunking import MOST_CHUNKS, chunk, move_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
+from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import describe_document, make_metadata
 from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
@@ -117,7 +117,8 @@ def make_note_piece(
             rows.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
     if policies:
         record = replace(record, left_out=policies.list_matching_rules(text))
-    return Piece(record, rows, left_out=cut)
+    damaged = text.count("\n", 0, text.index("\ufffd")) + 1 if "\ufffd" in text else 0
+    return Piece(record, rows, left_out=cut or (f"{DAMAGED} {damaged}: save it anew" if damaged else ""))
 
 
 def parse_document(path: str, text: str) -> FrontMatter | None:

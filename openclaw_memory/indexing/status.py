@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from openclaw_memory.embeddings.selection import describe_receiver, explain_unavailable, get_inner, get_preparing, probe
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
-from openclaw_memory.indexing.changes import IN_PART, compare, compare_scan, count_missing_vectors
+from openclaw_memory.indexing.changes import DAMAGED, IN_PART, compare, compare_scan, count_missing_vectors
 from openclaw_memory.indexing.changes import explain_missing_vectors as explain_missing
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failure, decode_sync
 from openclaw_memory.indexing.staleness import NOTHING_YET
@@ -180,7 +180,7 @@ def _list_skipped(scan: Scan, skipped: Mapping[str, str], dirty: Mapping[str, st
     """Yield the files that the latest sync skipped, and that are not skipped by the scan already."""
     scanned = {file.path for file in scan.skipped}
     for path, reason in skipped.items():
-        if (path in dirty or reason.startswith(IN_PART)) and path not in scanned:
+        if (path in dirty or reason.startswith((IN_PART, DAMAGED))) and path not in scanned:
             yield Skipped(path, reason)
 
 

@@ -1,34 +1,94 @@
-"""Decode the text of a file: UTF-8, or UTF-16 with a byte order mark."""
+"""Decode the text of a file: UTF-8, UTF-16 with a byte order mark, or an encoding of before that its letters tell."""
 
 from __future__ import annotations
 
+import json
+import re
+
 from openclaw_memory.errors import UndecodableError
+
+UTF8 = "utf-8-sig"  # with or without a byte order mark
+# The letters of languages, or their most frequent characters, and what part of those beyond ASCII they are at least.
+_KANA = "".join(map(chr, range(0x3041, 0x30FF)))
+_FREQUENT = {
+    "gb18030": ("的一是不了在有人我他这个们来到时大地为子中你说生国年着就那和要会上下日，。、", 0.12),
+    "big5": ("的一是不了在有人我他這個們來到時大地為子中你說生國年著就那和要會上下日，。、", 0.12),
+    "cp932": (_KANA, 0.3),
+    "euc_jp": (_KANA, 0.3),
+    "cp949": ("이다는을가에고의하지로도한은를기서사어니", 0.2),
+    "cp1251": ("оеаинтсрвл", 0.5),
+    "koi8_r": ("оеаинтсрвл", 0.5),
+    "cp1253": ("αοιετσνηυρ", 0.5),
+    "cp1252": ("äöüßå éèàâêîôûùçëï áéíóúñü ãõáéíóúâêàç åäöøæé àèéìòù áðéíóúýþæö", 0.8),
+    "cp1250": ("ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíľĺňóôŕšťúýž áéíóöőúüű čćđšž", 0.8),
+    "iso8859_2": ("ąćęłńóśźż áčďéěíňóřšťúůýž áéíóöőúüű", 0.8),
+}
+_LATIN = {"cp1252", "cp1250", "iso8859_2"}
+_ALPHABETS = {"cp1251", "koi8_r", "cp1253"}  # whose words are beyond ASCII throughout
+# The characters that schools teach first, alone: of texts that are too short for frequencies.
+_COMMON = {
+    "gb18030": re.compile(rb"(?:[\x00-\x7f]|[\xb0-\xd7][\xa1-\xfe]|[\xa1\xa3][\xa1-\xfe])*"),
+    "big5": re.compile(rb"(?:[\x00-\x7f]|[\xa1\xa4-\xc6][\x40-\x7e\xa1-\xfe])*"),
+}
+_SIGNS = re.compile("[“”‘’„–—…«»°€£§·]")
+_RUN = re.compile(rb"[\x80-\xff]+")
+_RUN_IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]+|[\x80-\xff]+[A-Za-z]")
+_BEYOND = re.compile(r"[^\x00-\x7f]")
+_MOST_DAMAGED = 0.02  # of the characters of a text
+_TEXT_NODE = re.compile(r'"(?:text|label)"\s*:\s*("(?:[^"\\\n]|\\.)*")')
 
 
 def decode(data: bytes, path: str) -> str:
     """Return the text of a file.
 
-    A byte order mark is dropped, NUL becomes U+FFFD. Nothing else is changed: a CR stays, and only LF ends a line.
+    A byte order mark is dropped, NUL and damaged bytes become U+FFFD. Nothing else is changed: a CR stays, and only LF
+    ends a line. Of a canvas of Obsidian its text is returned, on the lines that it has in the file; headings of Org are
+    those of Markdown.
 
     Args:
         data: The bytes of the file.
-        path: The file, for errors.
+        path: The file, whose ending tells its form.
 
     Raises:
         UndecodableError: The bytes are not text in these encodings.
     """
-    try:
-        return data.decode("utf-16" if is_utf16(data) else "utf-8-sig").replace("\0", "\ufffd")
-    except UnicodeDecodeError as error:
-        raise UndecodableError(
-            f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
-        ) from error
+    text = data.decode(find_encoding(data), "replace").replace("\0", "\ufffd")
+    if text.count("\ufffd") > max(3, len(text) * _MOST_DAMAGED):
+        raise UndecodableError(f"{path} is not text in UTF-8 or another known encoding: save it as UTF-8")
+    if path.endswith(".canvas"):
+        lines = (_TEXT_NODE.findall(line) for line in text.split("\n"))
+        return "\n".join(" ".join(" ".join(json.loads(node, strict=False).split()) for node in line) for line in lines)
+    return re.sub(r"(?m)^\*+(?= )", lambda stars: "#" * len(stars[0]), text) if path.endswith(".org") else text
 
 
-def is_utf16(data: bytes) -> bool:
-    """Return whether a file begins with the byte order mark of UTF-16.
+def find_encoding(data: bytes) -> str:
+    """Return the encoding of a file: `UTF8`, also where some bytes of it are damaged, `utf-16`, or an older one.
 
     Args:
-        data: The file, or its beginning.
+        data: The bytes of the file.
     """
-    return data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    text = data.decode(UTF8, "replace")
+    damaged = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
+    if not damaged or len(_BEYOND.findall(text)) > 2 * damaged:
+        return UTF8
+    is_latin = len(_RUN_IN_WORD.findall(data)) * 3 > len(_RUN.findall(data))
+    scores = {name: _measure(data, name) for name in _FREQUENT.keys() - (_ALPHABETS if is_latin else _LATIN)}
+    best = max(sorted(scores, key=[*_FREQUENT].index), key=scores.__getitem__)
+    if scores[best] < 1:
+        best = next((name for name, pattern in _COMMON.items() if pattern.fullmatch(data)), UTF8)
+    return best
+
+
+def _measure(data: bytes, encoding: str) -> float:
+    """Return how frequent the frequent characters of an encoding are in a text, where 1 is enough; 0 if it is none."""
+    try:
+        beyond = _BEYOND.findall(data.decode(encoding))
+    except UnicodeDecodeError:
+        return 0
+    frequent, least = _FREQUENT[encoding]
+    letters = _SIGNS.sub("", "".join(beyond))
+    letters = letters.lower() if encoding in _LATIN else letters  # KOI8 differs from Windows by the case alone
+    most = max(sum(map(group.count, letters)) for group in frequent.split())
+    return most / max(1, len(letters)) / least if letters else float(encoding in _LATIN)

@@ -13,7 +13,7 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllo
 from openclaw_memory.text.fence import escape_fences, fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.encodings import decode, is_utf16
+from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
 from openclaw_memory.workspace.excerpts import make_excerpt_of_lines, split_lines
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import NOTES_FOLDER
@@ -194,8 +194,8 @@ def _extend(files: WorkspaceFiles, path: str, extend: Callable[[bytes], bytes]) 
     def read_and_extend(file: BinaryIO, _: int) -> bytes:
         nonlocal before, data
         before = file.read()
-        if is_utf16(before):
-            raise WriteError(f"{path} is UTF-16, to which UTF-8 cannot be added: save it as UTF-8 first")
+        if (encoding := find_encoding(before)) != UTF8:
+            raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
         data, most = extend(before), files.settings.max_bytes
         if data and len(before) + len(data) > most:
             raise WriteError(

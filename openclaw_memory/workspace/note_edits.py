@@ -25,7 +25,7 @@ from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
-from openclaw_memory.workspace.encodings import is_utf16
+from openclaw_memory.workspace.encodings import UTF8, find_encoding
 from openclaw_memory.workspace.excerpts import (
     hash_lines,
     make_excerpt_of_lines,
@@ -174,8 +174,8 @@ def _locate_writable(files: WorkspaceFiles, path: str) -> Place:
 def _read(place: Place, files: WorkspaceFiles) -> _Note:
     raw, info = files.read_raw(place)
     data = files.unseal(raw, place.path)
-    if is_utf16(data):
-        raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
+    if (encoding := find_encoding(data)) != UTF8:
+        raise WriteError(f"{place.path} is {encoding}: save it as UTF-8 first")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -44,6 +44,8 @@ from openclaw_memory.workspace.paths import (
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
 _MOST = 2**63 - 1  # of an integer in SQLite
+# Endings of notes that other programs know; those that are read here are in `files.endings`.
+_OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".org", ".canvas", ".rst", ".adoc", ".text")
 _ROOT_NAMES = (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:], *(f"{name}{SUFFIX}" for name in ROOT_NOTES))
 _TOP_NAMES = frozenset({*_ROOT_NAMES, NOTES_FOLDER})
 
@@ -336,9 +338,10 @@ def _to_printable(path: str) -> str:
 
 
 class Overlooked(NamedTuple):
-    """The number of Markdown files that could count as memory, and whether all names were looked at."""
+    """The number of notes that could count as memory, those with another ending, by it, and whether that is all."""
 
     markdown: int
+    misnamed: Counter[str]
     is_all: bool
 
 
@@ -354,7 +357,7 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, count, names, folders = files.root, 0, 0, deque([""])
+    root, count, misnamed, names, folders = files.root, 0, Counter[str](), 0, deque([""])
     markdown = tuple(ending for ending in list_note_endings(files.settings) if ending.lower() != ".txt")
     while folders and names < most:
         folder = folders.popleft()
@@ -371,7 +374,9 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
                     folders.append(path)
             elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
                 count += files.is_included(path) and files.allow(path) is None
-    return Overlooked(count, not folders)
+            elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
+                misnamed[os.path.splitext(path)[1]] += files.is_included(path)
+    return Overlooked(count, misnamed, not folders)
 
 
 def suggest_setup(files: WorkspaceFiles, count: int) -> str:
@@ -384,7 +389,7 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, overlooked = files.root, count_overlooked(files)
+    root, overlooked, hints = files.root, count_overlooked(files), list[str]()
     if overlooked.markdown > count and root in {Path.home(), Path(root.anchor)}:
         return f"{root} holds {count or 'no'} memory files: name the folder of your notes as the workspace"
     if overlooked.markdown > count:
@@ -393,5 +398,9 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
         files_lie = "a Markdown file lies" if is_one else f"{overlooked.markdown:,} Markdown files lie"
         is_not = "is not searched; to search it too" if is_one else "are not searched; to search them too"
         command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"
-        return f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`"
-    return "" if count else f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}"
+        hints.append(f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`")
+    elif not count and not overlooked.misnamed.total():
+        hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
+    if named := [f"{number:,} in {ending}" for ending, number in overlooked.misnamed.most_common() if number]:
+        hints.append(f"files that end {', '.join(named)} are not read: add the ending to files.endings, or rename them")
+    return "; ".join(hints)

@@ -64,7 +64,38 @@ def _read_openclaw(record: Record) -> Record:
     return inner if isinstance(inner, dict) else {}
 
 
-# --- Claude Code: ~/.claude/projects/<folder>/<session>.jsonl -------------------------------------------------------
+# --- Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl -----------------------------------
+
+_CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted".split())
+_CODEX_TEXTS = ("input_text", "output_text")
+# The user's turns that the program wrote: where it runs, and the rules that it was given.
+_CODEX_CONTEXT = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<skill>",
+    "# AGENTS.md instructions",
+)
+
+
+def _is_codex(record: Record) -> bool:
+    kind = record.get("type")
+    is_wrapped = isinstance(kind, str) and kind in _CODEX_TYPES and isinstance(record.get("payload"), dict)
+    return is_wrapped or (kind == "message" and bool(_list_texts(record.get("content"), _CODEX_TEXTS)))
+
+
+def _read_codex(record: Record) -> Record:
+    inner = record.get("payload", record)
+    if inner.get("type") != "message" or record["type"] not in {"response_item", "message"}:
+        return {}
+    texts = _list_texts(inner.get("content"), _CODEX_TEXTS)
+    spoken = [text for text in texts if not text.lstrip().startswith(_CODEX_CONTEXT)]
+    return _make_message(inner.get("id"), inner.get("role"), spoken, record.get("timestamp"))
+
+
+# --- Claude Code: ~/.claude/projects/<folder>/<session>.jsonl, and its `--output-format stream-json` ------------------
 
 # Parts of the user's messages that the program wrote: commands with their output, and reports of the host.
 _COMMANDS = (
@@ -86,6 +117,8 @@ _UNSPOKEN = (
     "repeatsCompactSummary",
     "isApiErrorMessage",
     "isSidechain",
+    "isSynthetic",
+    "parent_tool_use_id",
 )
 
 
@@ -93,8 +126,8 @@ def _is_claude_code(record: Record) -> bool:
     kind = record.get("type")
     # Summaries of earlier sessions and file histories come first in some files, without the session's id.
     return isinstance(kind, str) and (
-        isinstance(record.get("sessionId"), str)
-        or (kind in _SPEAKERS and isinstance(record.get("uuid"), str))
+        isinstance(record.get("sessionId", record.get("session_id")), str)
+        or (kind in _SPEAKERS and isinstance(record.get("message"), dict))
         or (kind == "summary" and "leafUuid" in record)
         or kind == "file-history-snapshot"
     )
@@ -158,8 +191,8 @@ def _make_message(message_id: object, role: object, texts: list[str], timestamp:
     return {"id": message_id, "role": role, "content": blocks, "timestamp": timestamp}
 
 
-def _list_texts(blocks: object) -> list[str]:
-    texts = (block.get("text") for block in _list_objects(blocks) if block.get("type") == "text")
+def _list_texts(blocks: object, types: tuple[str, ...] = ("text",)) -> list[str]:
+    texts = (block.get("text") for block in _list_objects(blocks) if block.get("type") in types)
     return [text for text in texts if isinstance(text, str)]
 
 
@@ -168,6 +201,7 @@ def _list_objects(values: object) -> Iterator[Record]:
 
 
 FORMATS = (
+    Format("Codex", _is_codex, _read_codex),
     Format("OpenClaw", _is_openclaw, _read_openclaw),
     Format("Claude Code", _is_claude_code, _read_claude_code),
     Format("OpenCode", _is_opencode, _read_opencode),
