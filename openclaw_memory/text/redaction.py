@@ -96,7 +96,7 @@ _URL = r"""(://([^\s/:@]{0,64}):)([^\s/@]+)(?=@([^\s/:?#'"`)]{0,64}))"""
 # What stands for a secret in documentation: a word for it, the same sign many times, a series; and what Stripe, Azure
 # and JSON Web Tokens are explained with.
 _PLACEHOLDER = (
-    r"(?i)example|your[-_]?|placeholder|dummy|redacted|changeme|sample|(.)\1{5}|1234567890?abcdef|abcdef123456|"
+    r"(?i)example|your[-_]?|placeholder|dummy|redacted|changeme|sample|(.)\1{5}|1234567890abcdef|abcdef123456|"
     r"4eC39HqLyj|Eby8vdM02xNO|eyJzdWIiOiIxMjM0NTY3ODkw|eyJzb21lIjoi"
 )
 _PLAIN = (
@@ -105,11 +105,11 @@ _PLAIN = (
 )
 _POWERSHELL = rf"""(?i)(\bConvertTo-SecureString\s+(?:-String\s+)?(["']))(?!{_PLAIN}\2)[^"']+(?=\2)"""
 _NO_HOST = r"(?i)(?:.*\.)?(?:example|company|domain)\.(?:com|net|org)"
+# What is no value in a conversation: a number, a path, a variable, a call.
 _NO_VALUE = (
     r"(?i).{1,2}|\d{3}|none|null|true|false|(?:\.{1,2}|~|/(?:dev|etc|home|opt|path|run|tmp|usr|var))/.*|file:.*|"
     r"(?:\w\w-)?your[-_].*|token|key|#[\w-]*|<.*|\{.*|\$\{?\w+\}?|\*+|\.{3}|…|[a-z_][\w.]*[\[(].*"
 )
-# A value that says nothing in a conversation: a number, a path, a variable, a call.
 # A key in PEM that no program reads: without a line of it, or with a word of documentation.
 _NO_KEY = r"(?is)(?=.*[ .'\"])(?!.*[a-z0-9+/]{24}).*|.*(?:example|\.{3}|x{4}).*"
 # An address up to its path, the target of a link, the name of a note: what follows leads somewhere.

@@ -30,11 +30,11 @@ _COMMON = {
     "gb18030": re.compile(rb"(?:[\x00-\x7f]|[\xb0-\xd7][\xa1-\xfe]|[\xa1\xa3][\xa1-\xfe])*"),
     "big5": re.compile(rb"(?:[\x00-\x7f]|[\xa1\xa4-\xc6][\x40-\x7e\xa1-\xfe])*"),
 }
-_SIGNS = re.compile("[“”‘’„–—…«»°€£§·]")
+_SIGNS = re.compile("[“”‘’„–—…«»°€£§·¿¡]")
 _RUN = re.compile(rb"[\x80-\xff]+")
-_RUN_IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]+|[\x80-\xff]+[A-Za-z]")
+_LATIN_RUN = re.compile(rb"[A-Za-z][\x80-\xff]+|[\x80-\xff]+[A-Za-z]|(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
 _BEYOND = re.compile(r"[^\x00-\x7f]")
-_MOST_DAMAGED = 0.02  # of the characters of a text
+_MOST_DAMAGED = 0.1  # of the characters of a text
 _TEXT_NODE = re.compile(r'"(?:text|label)"\s*:\s*("(?:[^"\\\n]|\\.)*")')
 
 
@@ -52,9 +52,16 @@ def decode(data: bytes, path: str) -> str:
     Raises:
         UndecodableError: The bytes are not text in these encodings.
     """
-    text = data.decode(find_encoding(data), "replace").replace("\0", "\ufffd")
-    if text.count("\ufffd") > max(3, len(text) * _MOST_DAMAGED):
-        raise UndecodableError(f"{path} is not text in UTF-8 or another known encoding: save it as UTF-8")
+    encoding = find_encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = data.decode(encoding, "replace")
+        if encoding == "utf-16" or text.count("\ufffd") > len(text) * _MOST_DAMAGED:
+            raise UndecodableError(
+                f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
+            ) from error
+    text = text.replace("\0", "\ufffd")
     if path.endswith(".canvas"):
         lines = (_TEXT_NODE.findall(line) for line in text.split("\n"))
         return "\n".join(" ".join(" ".join(json.loads(node, strict=False).split()) for node in line) for line in lines)
@@ -73,7 +80,7 @@ def find_encoding(data: bytes) -> str:
     damaged = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
     if not damaged or len(_BEYOND.findall(text)) > 2 * damaged:
         return UTF8
-    is_latin = len(_RUN_IN_WORD.findall(data)) * 3 > len(_RUN.findall(data))
+    is_latin = len(_LATIN_RUN.findall(data)) * 3 > len(_RUN.findall(data))
     scores = {name: _measure(data, name) for name in _FREQUENT.keys() - (_ALPHABETS if is_latin else _LATIN)}
     best = max(sorted(scores, key=[*_FREQUENT].index), key=scores.__getitem__)
     if scores[best] < 1:
@@ -83,9 +90,9 @@ def find_encoding(data: bytes) -> str:
 
 def _measure(data: bytes, encoding: str) -> float:
     """Return how frequent the frequent characters of an encoding are in a text, where 1 is enough; 0 if it is none."""
-    try:
-        beyond = _BEYOND.findall(data.decode(encoding))
-    except UnicodeDecodeError:
+    text = data.decode(encoding, "replace")
+    beyond = _BEYOND.findall(text)
+    if text.count("\ufffd") * 5 > len(beyond) * _MOST_DAMAGED:
         return 0
     frequent, least = _FREQUENT[encoding]
     letters = _SIGNS.sub("", "".join(beyond))

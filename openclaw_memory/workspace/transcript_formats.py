@@ -53,7 +53,7 @@ _OPENCLAW_TYPES = frozenset(
 
 def _is_openclaw(record: Record) -> bool:
     kind = record.get("type")
-    return isinstance(kind, str) and kind in _OPENCLAW_TYPES
+    return isinstance(kind, str) and kind in _OPENCLAW_TYPES and not _is_codex(record)
 
 
 def _read_openclaw(record: Record) -> Record:
@@ -201,8 +201,8 @@ def _list_objects(values: object) -> Iterator[Record]:
 
 
 FORMATS = (
-    Format("Codex", _is_codex, _read_codex),
     Format("OpenClaw", _is_openclaw, _read_openclaw),
+    Format("Codex", _is_codex, _read_codex),
     Format("Claude Code", _is_claude_code, _read_claude_code),
     Format("OpenCode", _is_opencode, _read_opencode),
     Format("ChatGPT", _is_chatgpt, _read_chatgpt),

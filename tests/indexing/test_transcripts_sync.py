@@ -236,9 +236,9 @@ def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it
     assert is_like_new(place, open_place)
 
 
-CODEX = """\
-{"type": "session_meta", "payload": {"id": "s", "cwd": "/work"}}
-{"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"text": "When?"}]}}
+OTHER = """\
+{"type": "turn_start", "payload": {"id": "s", "cwd": "/work"}}
+{"type": "turn", "payload": {"role": "user", "content": [{"text": "When?"}]}}
 """
 
 
@@ -250,11 +250,11 @@ def transcript(place: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (CODEX, "its first record is of type 'session_meta'"),
+        (OTHER, "its first record is of type 'turn_start'"),
         ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record has no type"),
         ('no JSON\n{"event": 1}\n', "its first record has no type"),
     ],
-    ids=["Codex", "no types", "after a line that is no record"],
+    ids=["another program", "no types", "after a line that is no record"],
 )
 def test_a_transcript_of_another_program_is_skipped_with_the_reason(place, text, what):
     transcript(place, text)
@@ -266,7 +266,7 @@ def test_a_transcript_of_another_program_is_skipped_with_the_reason(place, text,
 
 
 def test_once_it_is_one_of_openclaws_it_is_indexed(place):
-    transcript(place, CODEX)
+    transcript(place, OTHER)
     place.sync()
     (place.root / PATH).unlink()
     place.say(PATH, "memo apple")

@@ -7,7 +7,7 @@ import secret_samples
 from cpu_time import least_seconds
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_samples import HARMLESS, HEX, MIXED
+from secret_samples import HARMLESS, HEX, MIXED, UPPER
 
 from openclaw_memory.text import redaction
 from openclaw_memory.text.redaction import mask_token, redact, redact_session
@@ -86,6 +86,51 @@ def test_what_is_assigned_to_the_name_of_a_secret_is_masked_in_talk(text, safe):
     assert redact_session(text) == safe
 
 
+SLUG = HEX[:32]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://www.notion.so/acme/Technical-Roadmap-{SLUG}",
+        f"https://www.notion.so/acme/My-task-{SLUG}?pvs=4",
+        f"https://medium.com/acme/sk-{SLUG}",
+        f"https://x.example/?next=/final-{SLUG}&id=al-{MIXED[:43]}",
+        f"[report](risk/pa-{MIXED[:43]}.md)",
+        f"[[sk-{SLUG}]] and [Password Managers](#password-managers)",
+        f"the file final-report-task-{SLUG}.md, my-key-{SLUG}.md",
+        f"![](https://images.example/2.png?jwt=eyJhbGciOiJIUzI1NiJ9.{MIXED[:40]}.{MIXED[:43]})",
+        f"https://s3.example/a?X-Amz-Credential=AKIA{UPPER[:16]}%2Faws4_request",
+        "AKIAIOSFODNN7EXAMPLE, sk-your-key-here-1234567890, ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxx, sk-1234567890abcdef1234567890",
+        "npm_config_registry_of_the_environment, github_pat_how_to_create_one, hf_hubdownloadwithprogress",
+        "postgres://user:password@db.internal/x, http://app:app@localhost, https://<user>:<password>@host",
+        "ftp://ana:s3cret@ftp.example.com",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        '$password = ConvertTo-SecureString "P@ssw0rd" -AsPlainText',
+        "MUST_CHANGE_PASSWORD = 1 and PASSWD=../../etc/passwd",
+        'api_key=os.environ["KEY"], password=${DB_PASSWORD}, secret=None, "nextToken": "abcdef"',
+    ],
+)
+def test_links_and_documentation_stay_whole(text):
+    assert redact(text) == text
+    assert redact_session(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        (f"https://x.example/?api_key=sk-{MIXED[:30]}", "https://x.example/?api_key=sk-aB3…7zaB"),
+        (f"https://api.example/bot123456789:AA{MIXED[:33]}/getMe", "https://api.example/bot123456…B3dE/getMe"),
+        (f"https://ghp_{MIXED[:36]}@github.com/acme", "https://ghp_aB…E6gH@github.com/acme"),
+        ('$password = ConvertTo-SecureString "Hunter2X!"', '$password = ConvertTo-SecureString "***"'),
+        ("$PASSWORD = ConvertTo-SecureString -String 'Hunter2X!'", "$PASSWORD = ConvertTo-SecureString -String '***'"),
+    ],
+)
+def test_the_value_is_masked_and_not_what_leads_to_it(text, safe):
+    assert redact(text) == redact_session(text) == safe
+
+
 BODY = f"{HEX}\n{MIXED[:64]}\nDEF01w=="
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"
 
@@ -137,7 +182,7 @@ BAR = 0.1
 SLOWER = 2  # on a machine half as fast
 LOOKED_FOR = (
     "_RUN", "_ESCAPED_RUN", "_ESCAPE", "_NEXT_LINE", "_ASSIGNED", "_URL", "_KEY_EDGE", "_HEADER", "_FLAG", "_ASSIGNMENT",
-    "_COLON", "_POWERSHELL", "_FIELD", "_CONSTANT", "_MASKED",
+    "_COLON", "_FIELD", "_POWERSHELL", "_CONSTANT", "_MASKED",
 )  # fmt: skip
 
 

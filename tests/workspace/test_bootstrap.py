@@ -87,7 +87,7 @@ def test_traps_are_told_and_not_followed(root, tmp_path_factory):
     for path in ("SOUL.md", "MEMORY.md", YESTERDAY):
         (root / path).unlink()
     (root / "SOUL.md").symlink_to(outside)
-    (root / "MEMORY.md").write_bytes(b"\xe9\n")
+    (root / "MEMORY.md").write_bytes(b"\xff\xc0\n")
     os.mkfifo(root / YESTERDAY)
     started = Notes(Workspace.open(root)).bootstrap(now=NOW)
     notes = {file.path: file.note for file in started.files}

@@ -13,7 +13,6 @@ from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
-    UndecodableError,
     WriteError,
 )
 from openclaw_memory.types import Excerpt
@@ -182,8 +181,8 @@ def test_text_that_cannot_be_written_is_an_error(workspace, text, reason):
         ("SOUL.md", PathNotAllowedError, "not a memory file"),
         ("memory/link.md", PathNotAllowedError, "symlink"),
         ("memory/hard.md", PathNotAllowedError, "hard links"),
-        ("memory/utf16.md", WriteError, "UTF-16"),
-        ("memory/latin.md", UndecodableError, "UTF-8"),
+        ("memory/utf16.md", WriteError, "utf-16"),
+        ("memory/latin.md", WriteError, "cp1252: save it as UTF-8"),
     ],
 )
 def test_what_is_no_note_of_the_workspace_is_not_edited(workspace, path, error, word):

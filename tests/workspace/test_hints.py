@@ -88,9 +88,9 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
 def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
     lay_out(tmp_path, *AGENT_FILES, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
     before = found(tmp_path, FilesConfig())
-    count, is_all = count_overlooked(WorkspaceFiles(tmp_path))
+    count, _, is_all = count_overlooked(WorkspaceFiles(tmp_path))
     assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
-    assert count_overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, True)
+    assert count_overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, {}, True)
 
 
 FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")

@@ -45,6 +45,22 @@ CHATGPT = {
     "content": {"content_type": "text", "parts": ["When does the ferry leave?"]},
     "recipient": "all",
 }
+CODEX = {
+    "timestamp": "2026-11-23T23:26:11.332Z",
+    "type": "response_item",
+    "payload": {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "When does the ferry leave?"}],
+    },
+}
+OLDER_CODEX = {**CODEX["payload"], "timestamp": CODEX["timestamp"]}
+STREAMED = {
+    "type": "user",
+    "message": {"role": "user", "content": [{"type": "text", "text": "When does the ferry leave?"}]},
+    "parent_tool_use_id": None,
+    "session_id": SESSION,
+}
 ASKED = "User: When does the ferry leave?"
 
 
@@ -55,7 +71,9 @@ def written(root, *records):
     return Workspace.open(root)
 
 
-@pytest.mark.parametrize("record", [claude("user", "When does the ferry leave?"), OPENCODE, CHATGPT])
+@pytest.mark.parametrize(
+    "record", [claude("user", "When does the ferry leave?"), OPENCODE, CHATGPT, CODEX, OLDER_CODEX]
+)
 def test_what_was_said_is_read_with_its_day(tmp_path, record):
     (part,) = written(tmp_path, record).read_parts(NAME)
     assert (part.text, part.day) == (f"{ASKED}\n", datetime.date(2026, 11, 23))
@@ -68,6 +86,8 @@ def test_what_was_said_is_read_with_its_day(tmp_path, record):
         (claude("user", [{"type": "text", "text": f"{REMARK}When?"}]), "User: When?"),
         (claude("user", f"My key is {SECRET}"), "User: My key is sk-ant…4Vb7"),
         (claude("user", "What does <command-name> mean?"), "User: What does <command-name> mean?"),
+        (STREAMED, ASKED),
+        ({"type": "user", "message": STREAMED["message"]}, ASKED),
         ({**OPENCODE, "parts": [*OPENCODE["parts"], {"type": "text", "text": "of a file", "synthetic": True}]}, ASKED),
     ],
 )
@@ -96,6 +116,21 @@ def test_a_message_of_another_program_is_one_line(tmp_path, record, text):
         claude("user", None),
         claude("system", "Conversation compacted", subtype="compact_boundary"),
         {"type": "last-prompt", "lastPrompt": "When?", "sessionId": SESSION},
+        {"type": "system", "subtype": "init", "session_id": SESSION, "tools": ["Bash"]},
+        {"type": "result", "subtype": "success", "result": "At seven.", "session_id": SESSION},
+        {**STREAMED, "parent_tool_use_id": "toolu_1"},
+        {**CODEX, "type": "session_meta", "payload": {"id": SESSION, "cwd": "/x"}},
+        {**CODEX, "type": "event_msg", "payload": {"type": "user_message", "message": "When does it leave?"}},
+        {**CODEX, "payload": {"type": "reasoning", "summary": []}},
+        {**CODEX, "payload": {"type": "function_call", "name": "shell", "arguments": "{}"}},
+        {**CODEX, "payload": {**CODEX["payload"], "role": "developer"}},
+        {
+            **CODEX,
+            "payload": {
+                **CODEX["payload"],
+                "content": [{"type": "input_text", "text": "<environment_context>\n/x\n</environment_context>"}],
+            },
+        },
         {**OPENCODE, "info": {**OPENCODE["info"], "role": "assistant", "summary": True}},
         {**OPENCODE, "parts": [{"type": "tool", "tool": "bash"}, {"type": "text", "text": 7}, "text"]},
         {**CHATGPT, "author": {"role": "tool"}},
@@ -111,8 +146,18 @@ def test_what_neither_side_said_is_an_empty_line(tmp_path, record):
 
 @pytest.mark.parametrize("program", [known.program for known in FORMATS[1:]])
 def test_a_file_of_each_format_is_indexed_and_cited_by_its_lines(tmp_path, program):
-    first = {"Claude Code": QUEUED, "OpenCode": {**OPENCODE, "parts": []}, "ChatGPT": {**CHATGPT, "recipient": "x"}}
-    asked = {"Claude Code": claude("user", "When does the ferry leave?"), "OpenCode": OPENCODE, "ChatGPT": CHATGPT}
+    first = {
+        "Codex": {**CODEX, "type": "turn_context"},
+        "Claude Code": QUEUED,
+        "OpenCode": {**OPENCODE, "parts": []},
+        "ChatGPT": {**CHATGPT, "recipient": "x"},
+    }
+    asked = {
+        "Codex": CODEX,
+        "Claude Code": claude("user", "When does the ferry leave?"),
+        "OpenCode": OPENCODE,
+        "ChatGPT": CHATGPT,
+    }
     written(tmp_path, first[program], asked[program])
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         assert memory.sync().skipped == ()
