@@ -59,7 +59,7 @@ class OpenClawStore(BaseStore):
     An item is the file `memory/<namespace>/<key>.md`. The value is in the front matter; the body is what a search can
     find of it. If that is one string, the body is its only place, and correcting it there corrects the value; of
     several, an edit of the body is logged, and changes nothing. Notes that people wrote are not items, and are neither
-    overwritten nor deleted. A value that holds a secret is refused.
+    overwritten nor deleted. Secrets are masked in searches; `get` returns a value as it was put.
 
     The memory's records are the items of `("records", type)` and `("records", type, user)`. To put one is to observe a
     value, which is settled as by `Records.remember`, and to delete one is to forget it. The sessions of groups have
@@ -117,7 +117,7 @@ class OpenClawStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.
-            InvalidInputError: A value is not JSON, is nested too deeply or holds a secret, a name holds a secret, a
+            InvalidInputError: A value is not JSON, is nested too deeply, a name holds a secret, a
                 filter has an unknown operator, or what is put below `records` is no record. Nothing was written, but
                 for the records before one whose value, confidence or sensitivity is refused.
             PathNotAllowedError: A person's own file is in the place of an item; or a record is put or deleted where

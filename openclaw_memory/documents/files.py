@@ -46,8 +46,8 @@ class DocumentFiles:
             files: Path, fields and text of each, as `write` takes them.
 
         Raises:
-            InvalidInputError: A field is not JSON, a text is not Unicode, or one of them holds a secret, which would be
-                read masked and lost when it is written back. Nothing was written.
+            InvalidInputError: A field is not JSON, a text is not Unicode, a masked text would replace its secret, or
+                a name holds one. Nothing was written.
             PathNotAllowedError: A path is outside `memory/`, is that of a daily note, or of a person's own file.
                 Nothing was written.
             WriteError: A document is larger than `files.max_bytes` (nothing was written), or could not be written.
@@ -58,15 +58,16 @@ class DocumentFiles:
 
     @observed("add", lambda _, __, files: locate_files(files), writes=True)
     def _write(self, files: Sequence[Fields]) -> None:
-        for file in files:
-            for name, value in {**file.fields, "text": file.text}.items():
-                documents.check_no_secret(value, f"{name} of {file.path}")
+        for file in files:  # a name is shown wherever its document is
+            for name in (file.path, file.fields.get("namespace"), file.fields.get("key")):
+                documents.check_no_secret(name, "the name")
         apply_change(self._service, documents.write, self._files, files)
 
     @observed("get", lambda content, _, path: [] if content is None else [(path, "")])
     def read(self, path: str) -> tuple[Mapping[str, Any], str] | None:
         """Return the fields and the text of a document; None if there is no file, a person's own, or a hidden record.
 
+        They are as they were written, with their secrets, which searches and `iterate` mask.
         The fields are the same object as long as the file is the same: do not change them, change a copy.
 
         Args:
@@ -77,7 +78,7 @@ class DocumentFiles:
         """
         self._service.check_open()
         path = self._files.find(path)
-        content = self._cache.load(path).content
+        content = self._cache.load_unmasked(path).content
         if content is None or self._hidden((self._files.locate(path).path,)):
             return None
         return content.fields, content.text
@@ -100,7 +101,7 @@ class DocumentFiles:
     def iterate(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Yield path, fields (do not change them) and text of each document in a folder, in the order of paths.
 
-        Hidden records, expired or without a valid signature, are left out.
+        Secrets are masked. Hidden records, expired or without a valid signature, are left out.
 
         Args:
             folder: A folder in `memory/`, or `memory` itself; those inside it count too.

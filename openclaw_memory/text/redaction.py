@@ -97,7 +97,7 @@ _URL = r"""(://([^\s/:@]{0,64}):)([^\s/@]+)(?=@([^\s/:?#'"`)]{0,64}))"""
 # and JSON Web Tokens are explained with.
 _PLACEHOLDER = (
     r"(?i)example|your[-_]?|placeholder|dummy|redacted|changeme|sample|(.)\1{5}|1234567890abcdef|abcdef123456|"
-    r"4eC39HqLyj|Eby8vdM02xNO|eyJzdWIiOiIxMjM0NTY3ODkw|eyJzb21lIjoi"
+    r"4eC39HqLyj|Eby8vdM02xNO|eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l|eyJzb21lIjoi"
 )
 _PLAIN = (
     r"(?:my|the|your)?[-_]?(?:p[a@]ss(?:w[o0]r[dt]|wd|phrase)?|pwd?|secret|token|x+|\*+|(?:[\[<{$%(]|&lt;)[^\"'\n]*|.{1,3})"

@@ -264,7 +264,7 @@ def mask_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: mask_value(inner) for key, inner in value.items()}
+        return {redact(key): mask_value(inner) for key, inner in value.items()}
     return [mask_value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
