@@ -148,12 +148,16 @@ def get(place: Place, path: str) -> int:
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """
+    from openclaw_memory.text.redaction import explain_masks
+
     with place.open() as memory:
         excerpt = memory.get(path)
     if place.as_json:
         show_json(excerpt)
         return 0
     show(clean(excerpt.text).removesuffix("\n"))
+    if note := explain_masks(excerpt.text):
+        show_note(note)
     if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
         show_note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
     if excerpt.next_start is not None and parse_citation(path) is None:

@@ -118,10 +118,14 @@ def search(
 
 
 def _show_answer(results: SearchResults, query: str, reason: str, *, files: list[str] | None, explain: bool) -> None:
+    from openclaw_memory.text.redaction import explain_masks
+
     if results and files is not None:
         show("\n".join(map(clean_line, files)))
     elif results:
         show_results(results, query=query, explain=explain)
+        if note := explain_masks(*(hit.snippet for hit in results)):
+            show_note(note)
     else:
         hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
         click.echo(f"nothing found{hint}", err=True)

@@ -189,8 +189,19 @@ def find_masks(text: str) -> list[str]:
     Args:
         text: The text.
     """
-    literals = tuple(entry.literal for entry in KNOWN if len(entry.literal) > _SHORTEST_SIGN)
+    short = ("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "sk_", "rk_")
+    literals = (*short, *(entry.literal for entry in KNOWN if len(entry.literal) > _SHORTEST_SIGN))
     return [mask for mask in _compile(_MASKED).findall(text) if mask.startswith(literals)]
+
+
+def explain_masks(*texts: str) -> str | None:
+    """Explain the masks of tokens in texts in a sentence, with how to see the line; None without any.
+
+    Args:
+        texts: The texts.
+    """
+    masks = [mask for text in texts if "…" in text for mask in find_masks(text)]
+    return f"{masks[0]} is a secret, masked: to see its line, open the file in an editor" if masks else None
 
 
 @lru_cache(maxsize=256)
@@ -209,7 +220,7 @@ def _mask_tokens(text: str, run: re.Pattern[str]) -> tuple[str, bool]:
     while (start := far.find(_FAR_RUN, at)) >= 0:
         at = far.find(b" ", start)
         at = at if at >= 0 else len(text)
-        spans += (span for found in run.finditer(text, start, at) for span in _find_secrets(text, *found.span()))
+        spans += (span for match in run.finditer(text, start, at) for span in _find_secrets(text, *match.span()))
     return _mask_spans(text, spans), at > 0
 
 
@@ -243,7 +254,7 @@ def _find_secrets(text: str, first: int, last: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end, literal, is_listed in sorted(matches):
         begin, is_hidden = places[start], masks_listed or not is_listed
-        if not is_hidden or _is_placeholder(visible[start:end]) or _leads(text, begin, literal):
+        if not is_hidden or _is_placeholder(visible[start:end]) or _is_slug(text, begin, literal):
             continue
         if spans and begin < spans[-1][1]:
             begin = spans.pop()[0]
@@ -257,8 +268,8 @@ def _is_placeholder(token: str) -> bool:
     return is_name or _compile(_PLACEHOLDER).search(token) is not None
 
 
-def _leads(text: str, start: int, literal: str) -> bool:
-    """Return whether a token of a format stands in the path of an address or the target of a link, and is a slug."""
+def _is_slug(text: str, start: int, literal: str) -> bool:
+    """Return whether a token of a format is a slug: it stands in the path of an address or the target of a link."""
     before = _compile(_ADDRESS_END).split(text[max(0, start - _LONGEST_ADDRESS) : start])[-1]
     if not _compile(_ADDRESS).search(before) or _compile(_PARAMETER).search(before):
         return False
@@ -293,7 +304,7 @@ def _find_beginning(text: str, first: int, end: int) -> int:
 
 def _mask_provider_secret(match: re.Match[str]) -> str:
     """Return an assignment with its value masked, if a provider's name and a word for a secret precede it."""
-    if not _compile(_RANDOM).search(match[2]) or _leads(match.string, match.start(2), ""):
+    if not _compile(_RANDOM).search(match[2]) or _is_slug(match.string, match.start(2), ""):
         return match[0]
     before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
     is_secret = _compile(_PROVIDERS_SECRET).search(before) and should_mask_listed_secrets()

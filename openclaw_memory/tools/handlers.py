@@ -25,7 +25,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.events import acting_as
 from openclaw_memory.text.fence import fence_text, strip_recalled
 from openclaw_memory.text.quotation import check_source_name
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.redaction import explain_masks, redact
 from openclaw_memory.tools.arguments import (
     Arguments,
     Count,
@@ -163,6 +163,7 @@ class SearchCall(ToolCall, frozen=True):
             for hit in results
         ]
         note = results.reason or audience.reason or (_ALL_WEAK if results.all_weak else None)
+        note = note or explain_masks(*(hit.snippet for hit in results))
         facts = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": results.omitted}
         data = {"provider": results.provider, "model": results.model, "mode": results.mode, **drop_empty(facts)}
         return ToolAnswer({"status": "ok", "results": rows, **data}, results)
@@ -193,6 +194,7 @@ class GetCall(ToolCall, frozen=True):
             "text": fence_text(excerpt.text, _name_origin(excerpt, context.audience)),
             **(_cite(excerpt, context.audience) if has_lines else {}),
             **drop_empty({"nextFrom": excerpt.next_start, "truncated": excerpt.cut or excerpt.next_start is not None}),
+            **drop_empty({"note": explain_masks(excerpt.text)}),
         }
         # A line that is shown in part was not seen, a transcript never changes, and a record not by its lines.
         is_fixed = is_transcript(excerpt.path) or is_record(excerpt.path)

@@ -69,7 +69,9 @@ def decode(data: bytes, path: str) -> str:
 
 
 def find_encoding(data: bytes) -> str:
-    """Return the encoding of a file: `UTF8`, also where some bytes of it are damaged, `utf-16`, or an older one.
+    """Return the encoding of a file: `UTF8`, `utf-16` or an older one.
+
+    It is `UTF8` where some bytes are damaged, too.
 
     Args:
         data: The bytes of the file.
