@@ -68,7 +68,7 @@ KNOWN: tuple[Format, ...] = (
     Format("SG.", r"SG\.[A-Za-z0-9_-]{16,96}\.[A-Za-z0-9_-]{16,}"),  # SendGrid
     Format("hvs.", r"hvs\.[A-Za-z0-9_-]{20,}"),  # Vault
     # JSON Web Tokens; after a letter those that begin with their algorithm.
-    Format("eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]{5,})?"),
+    Format("eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{5,}"),
     Format("eyJhbGciO", r"eyJhbGciO[A-Za-z0-9_-]{5,400}\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]{5,})?"),
     Format("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}"),
     Format("AIza", r"(?<![A-Za-z0-9+/])AIza[A-Za-z0-9_-]{30,}|AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_+/=-])"),  # Google

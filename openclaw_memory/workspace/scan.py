@@ -402,7 +402,5 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     elif not count and not overlooked.misnamed.total():
         hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
     if counts := [f"{number:,} in {ending}" for ending, number in overlooked.misnamed.most_common() if number]:
-        hints.append(
-            f"files that end {', '.join(counts)} are not read: add the ending to files.endings, or rename them"
-        )
+        hints.append(f"files that end {', '.join(counts)} are not read: add to files.endings, or rename them")
     return "; ".join(hints)

@@ -1,6 +1,7 @@
 """Secrets are masked, and what only looks like one is not."""
 
 import re
+from importlib import metadata
 
 import pytest
 import secret_samples
@@ -225,3 +226,9 @@ def test_no_text_takes_long(size):
     print(f"at most {worst[0]:.3f} s for {size:,} characters ({worst[1]!r}), in talk {worst_of_talk}")
     assert worst[0] <= BAR * SLOWER
     assert worst_of_talk[0] <= BAR * 8  # eight more patterns, for what is assigned
+
+
+def test_nothing_of_what_packages_say_of_themselves_is_masked():
+    texts = {one.name: one.read_text("METADATA") or "" for one in metadata.distributions()}
+    assert len(texts) > 20
+    assert [name for name, text in texts.items() if redact(text) != text] == []
