@@ -40,6 +40,8 @@ _LONG_TERM = """\
 What stays true for long: people, preferences, decisions. Notes of the day go to memory/YYYY-MM-DD.md.
 """
 
+_MOST_NAMED = 10  # by `init`; `doctor` names all
+
 
 @click.command()
 @click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
@@ -60,7 +62,8 @@ def init(workspace: str | None, all_markdown: bool, as_json: bool) -> int:
     created = (take_all_markdown if all_markdown else make_workspace)(folder)
     place = Place(workspace)
     with Place(str(folder)).open() as memory:
-        count = len(memory.workspace.scan().files)
+        scan = memory.workspace.scan()
+        count = len(scan.files)
         advice = memory.workspace.suggest_setup(count)
     if as_json:
         show_json({"workspace": str(folder.absolute()), "created": created, "files": count})
@@ -72,6 +75,8 @@ def init(workspace: str | None, all_markdown: bool, as_json: bool) -> int:
     files = "1 file" if count == 1 else f"{count:,} files" if count else "no file yet"
     command = 'search{} "a question"' if count else 'append{} "a note"'
     show(f"{files} to search: openclaw-memory {command.format(place.options)}")
+    for file in scan.skipped[:_MOST_NAMED]:
+        show_note(f"{clean(file.path)} is left out: {file.reason}")
     if advice:
         show_note(advice)
     return 0

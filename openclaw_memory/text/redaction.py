@@ -115,7 +115,7 @@ _NO_KEY = r"(?is)(?=.*[ .'\"])(?!.*[a-z0-9+/]{24}).*|.*(?:example|\.{3}|x{4}).*"
 # An address up to its path, the target of a link, the name of a note: what follows leads somewhere.
 _ADDRESS = r"://[^/?#]*[/?#]|\bwww\.|\]\(|\[\["
 _ADDRESS_END = r"""[\s<>"'`]"""
-_LONGEST_ADDRESS = 1000
+_LONGEST_ADDRESS = 600
 # There, only what a parameter is named for is a secret, and formats that are no slugs.
 _PARAMETER = r"(?i)(?:key|token|secret|passw(?:or)?d|pwd|auth)=$"
 _UNLIKE_SLUGS = ("_", "/", ":AA")

@@ -108,6 +108,24 @@ def test_init_makes_a_private_workspace(run, tmp_path):
     assert stat.S_IMODE((folder / "memory").stat().st_mode) == 0o700
 
 
+def test_init_names_what_is_left_out(run, tmp_path):
+    (tmp_path / "a.rst").write_text("Notes.\n")
+    (tmp_path / "b.mdx").write_text("# Routes\n")
+    (tmp_path / "c.md").symlink_to("b.mdx")
+    made = run("init", "--all-markdown", "--workspace", str(tmp_path))
+    assert "1 file to search" in made.out
+    assert "c.md is left out: is a symlink" in made.err
+    assert "files that end 1 in .rst are not read" in made.err
+
+
+def test_a_mask_is_said_to_be_one(run, tmp_path):
+    (tmp_path / "MEMORY.md").write_text(f"Deploy with ghp_{'a1B2' * 9}.\n")
+    for words in (("get", "MEMORY.md"), ("search", "how to deploy")):
+        shown = run(*words, "--workspace", str(tmp_path))
+        assert "ghp_a1…a1B2" in shown.out
+        assert "ghp_a1…a1B2 is a secret, masked: to see its line, open the file in an editor" in shown.err
+
+
 def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
     (tmp_path / "vault/deep").mkdir(parents=True)
     for name in ("a", "b"):
