@@ -138,7 +138,7 @@ def test_a_sync_that_failed_makes_later_answers_stale(memory, monkeypatch):
 
 def test_the_status_names_what_is_indexed_what_is_dirty_and_what_is_skipped(memory, notes):
     (notes / "memory/link.md").symlink_to(notes / "MEMORY.md")
-    (notes / "memory/odd.md").write_bytes(b"cr\xe8me")
+    (notes / "memory/odd.md").write_bytes(b"\xff\xc0\xff")
     memory.sync()
     (notes / "MEMORY.md").unlink()
     (notes / "memory/new.md").write_text("new\n")
