@@ -20,7 +20,7 @@ from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Skipped, Span, parse_citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now, to_day
-from openclaw_memory.workspace.encodings import UTF8, find_encoding
+from openclaw_memory.workspace.encodings import CANVAS, UTF8, find_encoding
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     RECORDS_FOLDER,
@@ -233,6 +233,8 @@ def _check_step(workspace: Workspace, step: Step) -> os.stat_result:
             raise WriteError(f"{step.path} is the agent's own, and is only read: change it in an editor")
         if info.st_nlink > 1:
             raise WriteError(f"{step.path} has {info.st_nlink} hard links: what it says stays under the other names")
+        if step.action == "lines" and step.path.endswith(CANVAS):
+            raise WriteError(f"{step.path} is a canvas, whose lines are only read: name the whole file")
         if step.action == "lines" and (encoding := find_encoding(data)) != UTF8:
             raise WriteError(f"{step.path} is {encoding}: save it as UTF-8 first, or name the whole file")
     if not same:

@@ -7,6 +7,7 @@ import re
 
 from openclaw_memory.errors import UndecodableError
 
+CANVAS = ".canvas"  # which is JSON: only read
 UTF8 = "utf-8-sig"  # with or without a byte order mark
 # The letters of languages, or their most frequent characters, and what part of those beyond ASCII they are at least.
 _KANA = "".join(map(chr, range(0x3041, 0x30FF)))
@@ -62,7 +63,7 @@ def decode(data: bytes, path: str) -> str:
                 f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
             ) from error
     text = text.replace("\0", "\ufffd")
-    if path.endswith(".canvas"):
+    if path.endswith(CANVAS):
         lines = (_TEXT_NODE.findall(line) for line in text.split("\n"))
         return "\n".join(" ".join(" ".join(json.loads(node, strict=False).split()) for node in line) for line in lines)
     return re.sub(r"(?m)^\*+(?= )", lambda stars: "#" * len(stars[0]), text) if path.endswith(".org") else text

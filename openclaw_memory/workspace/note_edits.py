@@ -25,7 +25,7 @@ from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
-from openclaw_memory.workspace.encodings import UTF8, find_encoding
+from openclaw_memory.workspace.encodings import CANVAS, UTF8, find_encoding
 from openclaw_memory.workspace.excerpts import (
     hash_lines,
     make_excerpt_of_lines,
@@ -164,6 +164,8 @@ def _locate_writable(files: WorkspaceFiles, path: str) -> Place:
     if get_plain_name(path.strip()).endswith(".jsonl"):
         raise PathNotAllowedError(f"{path!r} is a transcript, which only grows: change notes instead")
     place = files.locate(path)
+    if place.path.endswith(CANVAS):
+        raise PathNotAllowedError(f"{path!r} is a canvas, which is only read: change it in Obsidian")
     if place.base != str(files.root):
         raise PathNotAllowedError(f"{path!r} lies outside of the workspace, where files are only read: edit it there")
     if is_of_the_agent(files.root, place.path):

@@ -45,6 +45,8 @@ def test_a_canvas_is_read_by_its_texts_and_org_by_its_headings(tmp_path):
         assert memory.get("plan.canvas").text == '\nThe anchor is "heavy".\nHarbour\n'
         assert memory.get("short.canvas").text == 'The anchor is "heavy".'
         assert memory.get("boat.org").text == "# Boat\nIt is blue.\n## Mast\nIt is *oak*."
+        with pytest.raises(PathNotAllowedError, match="is a canvas, which is only read"):
+            memory.edit("plan.canvas", 3, 3, "Port", expected=memory.get("plan.canvas"))
         assert memory.search("harbour")[0].citation.startswith("plan.canvas")
 
 
