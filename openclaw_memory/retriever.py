@@ -99,6 +99,7 @@ class Retriever:
             languages=languages,
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
             max_transcript_share=MAX_TRANSCRIPT_SHARE,
+            read_outline=self._citations.read_outline,
         )
         results = search(view, request)
         if not (results or results.filtered or state.store.get_files()):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.search.lines import Outline
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 # Characters of notes that are kept, and of one of them. A file that was written so long ago does not change without
 # another stamp.
-MAX_CHARS, MAX_NOTE_CHARS, SETTLED_SECONDS = 4 << 20, 32_768, 3.0
+MAX_CHARS, MAX_NOTE_CHARS, SETTLED_SECONDS = 4 << 20, 1 << 20, 3.0
 MASK = re.compile(r"\*\*\*|…")  # what `redact` leaves of a secret
 
 
@@ -80,13 +81,21 @@ class CitationChecker:
         files = ", ".join(sorted(set(lost)))
         return tuple(verified), doubtful, f"{count}: {files} no longer holds the text, and is indexed again"
 
+    def read_outline(self, path: str) -> Outline | None:
+        """Return the outline of a note as it is now; None if it is large, or cannot be read."""
+        try:
+            note = self._read_note(path)
+        except (OpenClawMemoryError, OSError):
+            return None
+        return note.outline if len(note.text) <= MAX_NOTE_CHARS else None
+
     def _read_note(self, path: str) -> _Note:
         """Return a note, read again only if its stamp has changed or is too new to tell."""
         stamp = _read_stamp(self._workspace.root / path)
         known_stamp, note = self._notes.get(path, (None, None))
         if note is not None and known_stamp == stamp:
             return note
-        note = _Note(self._workspace.read(path), self._workspace.policies)
+        note = _Note(path, self._workspace.read(path), self._workspace.policies)
         if stamp is not None and len(note.text) <= MAX_NOTE_CHARS:
             if self._chars > MAX_CHARS:
                 self._notes, self._chars = {}, 0
@@ -108,8 +117,8 @@ def _read_stamp(path: Path) -> Stamp | None:
 class _Note:
     """The text of a note, read once for all results from it."""
 
-    def __init__(self, text: str, policies: Policies) -> None:
-        self._file, self._policies = text, policies
+    def __init__(self, path: str, text: str, policies: Policies) -> None:
+        self._path, self._file, self._policies = path, text, policies
         self.text = policies.mask(text)  # an index of other rules may say more
         self._joined: dict[tuple[int, int, bool], str] = {}
 
@@ -126,6 +135,10 @@ class _Note:
     def indexed(self) -> str:
         """The text without the parts that are not indexed: secrets, recalled text, comments."""
         return mask_note(self._file, self._policies)
+
+    @cached_property
+    def outline(self) -> Outline:
+        return Outline(self._path, self.indexed)
 
     def join_lines(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""

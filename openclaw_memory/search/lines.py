@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from openclaw_memory.text.days import get_path_day, is_date_title
-from openclaw_memory.text.markdown_blocks import count_front_matter, parse_front_matter
-from openclaw_memory.text.terms import fold, split_words, stem_word
+from openclaw_memory.text.markdown_blocks import (
+    count_front_matter,
+    is_fence,
+    is_item,
+    measure_indent,
+    parse_front_matter,
+    parse_heading,
+    split_blocks,
+)
+from openclaw_memory.text.terms import fold, select_content_words, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.conditions import DAY
 from openclaw_memory.types.files import LEFT_OUT, Span
@@ -23,6 +31,29 @@ _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:
 _LIST_MARKER = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _MARKS = "\"'“”„*_"
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_QUOTE = re.compile(r"\s{0,3}>[ \t]?")
+_SENTENCE = re.compile(r"[^.!?。！？।؟]+(?:[.!?।؟]+[\"'”’»)\]]*(?:\s+|$)|[。！？]+[」』”’）]*|[.!?।؟]+)|.+")
+# How a note says of a line, of an item, of a section or of itself that it no longer holds.
+_OVER = (
+    "declined|rejected|cancell?ed|obsolete|superseded|deprecated|withdrawn|abandoned|revoked|abgelehnt|abgesagt|"
+    "verworfen|veraltet|überholt|rejeté|refusé|annulé|obsolète|rechazad[oa]|cancelad[oa]|obsolet[oa]|afgewezen|"
+    "geannuleerd|отклонено|отменено|устарело|已取消|已拒绝|已废弃|却下|中止|廃止"
+)
+_STATUS = re.compile(
+    rf"(?:^|[\s(\[|*_-])(?:status|state|estado|statut|статус|状态|状態)[\s*_:：=\"']+(?:{_OVER})(?!\w)", re.IGNORECASE
+)
+_STATUS_CELL = re.compile(rf"\|[\s*_]*(?:{_OVER})[\s*_]*(?:\||$)", re.IGNORECASE)
+_STRUCK = re.compile(r"~~.+?~~|<(s|del|strike)>.+?</\1>", re.IGNORECASE)
+_DROPPED_TASK = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[-\]\s")
+_REMARK = re.compile(rf"\W|\d|_|{_OVER}", re.IGNORECASE)
+_MARKED = re.compile(rf"~~|<(?:s|del|strike)>|\[-\]|{_OVER}", re.IGNORECASE)
+# How a line says that it replaces one above it.
+_NOW = re.compile(
+    r"\b(?:now|no longer|not any ?more|(?:changed|moved|switched) to|replaced (?:by|with)|correction|jetzt|nun|nicht mehr|"
+    r"korrektur|ahora|ya no|maintenant|désormais|nu|niet meer|теперь|больше не)\b|现在|改为|改成|不再|今は|に変更",
+    re.IGNORECASE,
+)
+SAME_SUBJECT = 0.5  # the share of its words that a line has in common with the one that replaces it
 
 
 class Line(NamedTuple):
@@ -44,6 +75,133 @@ def get_day(stored: StoredChunk) -> date | None:
     """Return the day of a chunk, by its heading, front matter or messages, or else by its path; None if unknown."""
     day = stored.chunk.metadata.get(DAY)
     return date.fromisoformat(str(day)) if day else get_path_day(stored.path) if stored.source == "memory" else None
+
+
+class Frame(NamedTuple):
+    """What a line is not understood without: `heads` are numbers of lines, `code` those of the code that it is in."""
+
+    heads: tuple[int, ...]
+    code: Span | None = None
+
+
+class Outline:
+    """The lines of a note as they are indexed, how they belong together, and which no longer hold."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self.texts = path, text.split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in self.texts)]
+
+    def get_line(self, number: int) -> Line:
+        """Return a line by its number."""
+        text = self.texts[number - 1]
+        own = text.removesuffix("\r")
+        return Line(self.path, "memory", number, self._starts[number - 1], own, len(text) - len(own) + 1)
+
+    @cached_property
+    def frames(self) -> Mapping[int, Frame]:
+        """By number the lines that are not understood alone."""
+        return dict(_frame_lines(self.texts))
+
+    @cached_property
+    def marks(self) -> Mapping[int, int]:
+        """By number the lines that no longer hold, with the number of the line that says so."""
+        return dict(_find_marks(self.texts, self.frames)) if any(map(_MARKED.search, self.texts)) else {}
+
+    @cached_property
+    def _news(self) -> list[tuple[int, frozenset[str]]]:
+        lines = ((at, text) for at, text in enumerate(self.texts, 1) if _NOW.search(text))
+        return [(at, frozenset(select_content_words(text))) for at, text in lines]
+
+    def find_replacement(self, number: int) -> int | None:
+        """Return the number of the last line that says plainly that it replaces an earlier one, or None."""
+        words = frozenset(select_content_words(self.texts[number - 1])) if self._news else frozenset()
+        later = (at for at, own in self._news if at > number and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
+        return max(later, default=None)
+
+
+def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Frame]]:
+    """Yield the number and the frame of lines of a note, or of a quotation below so many lines of it."""
+    items: list[tuple[int, int]] = []  # indent and number of each item that is not yet ended
+    code = (0, 0)
+    for kind, first, stop in split_blocks(lines):
+        number, last, indent = above + first + 1, above + stop, measure_indent(lines[first])
+        if kind == "item":
+            for own, line in enumerate(lines[first:stop], number):
+                indent = measure_indent(line)
+                if is_item(line):
+                    items = [item for item in items if item[0] < indent]
+                yield own, Frame(tuple(at for _, at in items))
+                if is_item(line):
+                    items.append((indent, own))
+            continue
+        items = [item for item in items if item[0] < indent]
+        heads = tuple(at for _, at in items)
+        if kind == "fence":
+            code = (number, last)
+            heads += (number, last) if is_fence(lines[stop - 1]) else (number,)
+            yield from ((own, Frame(heads, code)) for own in range(number, last + 1))
+        elif kind == "table":
+            yield from ((own, Frame((*heads, number, number + 1))) for own in range(number, last + 1))
+        elif kind == "text" and _QUOTE.match(lines[first]):
+            yield from _frame_lines([_QUOTE.sub("", line, count=1) for line in lines[first:stop]], number - 1)
+        elif kind == "text" and not heads and lines[first].startswith(("    ", "\t")):
+            is_more = code[1] and not any(map(str.strip, lines[code[1] - above : first]))
+            code = (code[0] if is_more else number, last)
+            yield from ((own, Frame((), code)) for own in range(code[0], last + 1))
+        elif heads:
+            yield from ((own, Frame(heads)) for own in range(number, last + 1))
+
+
+def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
+    """Yield the number of each line that no longer holds, and of the line that says so: the widest scope first."""
+    front = count_front_matter(texts)
+    if re.match(_OVER, parse_front_matter(texts[:front]).get("status", "").casefold()):
+        mark = next((at for at, text in enumerate(texts[:front], 1) if _STATUS.search(text)), 1)
+        yield from ((number, mark) for number in range(1, len(texts) + 1))
+    headings = [
+        (at, heading)
+        for at, text in enumerate(texts, 1)
+        if (heading := parse_heading(text)) and at > front and not frames.get(at, Frame(())).code
+    ]
+    for at, text in enumerate(texts[front:], front + 1):
+        heads, code = frames.get(at, Frame(()))
+        if code or not _MARKED.search(text):
+            continue
+        above = [heading for heading in headings if heading[0] <= at]
+        is_titled = len(above) > 1 and above[-1][1][1].casefold() == "status" and re.match(_OVER, text.casefold())
+        if is_titled or (_STATUS.match(text.lstrip("-*+> \t")) and not _REMARK.sub("", _STATUS.sub("", text))):
+            if heads:
+                yield from ((number, at) for number, frame in frames.items() if heads[-1] in frame.heads)
+                yield heads[-1], at
+            else:
+                start, (level, _) = (above[-2 if is_titled else -1]) if above else (1, (0, ""))
+                stop = next((own for own, other in headings if own > start and other[0] <= level), len(texts) + 1)
+                yield from ((number, at) for number in range(start, stop))
+        elif _STATUS.search(text) or _STATUS_CELL.search(text) or _DROPPED_TASK.match(text) or _is_struck(text):
+            yield at, at
+
+
+def _is_struck(text: str) -> bool:
+    """Return whether all that a line says is struck out; a date or a mark beside it says nothing."""
+    return _STRUCK.search(text) is not None and not _REMARK.sub("", _STRUCK.sub("", text))
+
+
+def cut_line(line: Line, words: Collection[str], max_chars: int) -> Line:
+    """Return the whole sentences of a long line, at most so many characters, that hold the most of some words."""
+    matches = list(_SENTENCE.finditer(line.text))
+    best, most = (0, max_chars), -1
+    for at, match in enumerate(matches):
+        ends = [own.end() for own in matches[at:] if own.end() - match.start() <= max_chars]
+        end = (
+            ends[-1]
+            if ends
+            else max(line.text.rfind(" ", 0, match.start() + max_chars), match.start() + max_chars // 2)
+        )
+        folded = fold(line.text[match.start() : end])
+        if (count := sum(fold(word) in folded for word in words)) > most:
+            best, most = (match.start(), end), count
+    start, end = best
+    return line._replace(start_char=line.start_char + start, text=line.text[start:end].rstrip())
 
 
 def split_lines(chunks: Sequence[StoredChunk]) -> list[Line]:

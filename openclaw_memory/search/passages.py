@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from itertools import islice, zip_longest
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from heapq import heappop, heappush
+from itertools import islice, pairwise, zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,11 +34,17 @@ from openclaw_memory.search.features import (
 )
 from openclaw_memory.search.line_index import NO_LENGTH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
+    Frame,
+    Line,
+    Outline,
+    cut_line,
     find_idle_front_matter,
     find_spans,
     join_lines,
+    normalise_line,
     remove_blank_lines,
     split_lines,
+    strip_role,
 )
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of_vector
@@ -76,6 +85,14 @@ POOL = 4
 FENCES = ("---", "...")  # around front matter
 # How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
 REACH, DROP = 40, 5.0
+# How many runs of lines a result has at most, and how many characters between two of them are shown with them.
+MAX_RUNS, SMALL_GAP = 3, 40
+# What a line loses that is struck out or of a plan that was dropped: what holds comes first.
+OVER_PENALTY = 5.0
+# An answer of the assistant comes behind every note that is worth as much but for this.
+ECHO_MARGIN = 5.0
+
+ReadOutline = Callable[[str], Outline | None]
 
 
 class Weights(Struct, frozen=True, kw_only=True):
@@ -126,13 +143,15 @@ BY_VECTORS = frozenset({"words", "meaning", "chunk", "tokens", "chunk_tokens"})
 class Passage(Struct, frozen=True):
     """The best lines of one place in a file: `lines` are their indices in a table, in order.
 
-    `best` is the index of the best one, and `value` its value, of which `lift` comes from front matter.
+    `best` is the index of the best one, and `value` its value, of which `lift` comes from front matter or the header
+    of a table. `shown` are the lines with what they are not understood without.
     """
 
     lines: tuple[int, ...]
     best: int
     value: float
     lift: float = 0.0
+    shown: tuple[Line, ...] = ()
 
 
 def rank_lines(
@@ -143,6 +162,7 @@ def rank_lines(
     tokens: QueryTokens | None,
     *,
     has_chunk_vectors: bool,
+    read_outline: ReadOutline = lambda _path: None,
 ) -> list[SearchResult]:
     """Return the best lines of each place in the candidates, best first.
 
@@ -156,6 +176,7 @@ def rank_lines(
         index: Keeps the lines of chunks.
         tokens: The tokens of the query, or None to compare lines by words.
         has_chunk_vectors: Whether the score of a line also counts how near its chunk is to the query.
+        read_outline: Returns the outline of a note by its path, if there is one.
     """
     settings, chunks = request.settings, candidates.chunks
     table = index.read(chunks)
@@ -184,7 +205,7 @@ def rank_lines(
         features |= zip(("words", "meaning"), compared, strict=True)
     weights = KEYWORD if not by_vector else HYBRID if tokens is None else LATE
     values = _weigh(features, weights)
-    finder = PassageFinder(table, query, settings)
+    finder = PassageFinder(table, query, settings, read_outline)
     pool = _count_pool(request)
     unlike = np.subtract(values, REPEAT_PENALTY * mark_repeats(table, values, index), dtype=np.float32)
     passages = finder.find(unlike, pool)
@@ -206,7 +227,7 @@ def rank_lines(
         share = math.exp((passage.value - passages[0].value) / weights.spread)
         vector_share = share_of_vector(vector, sum(worth.values()) - vector)
         parts = {"confidence": confidence, "share": share, VECTOR_SHARE: vector_share}
-        lines = [table.get_line(at) for at in passage.lines]
+        lines = passage.shown
         first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
         place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
         level: Confidence = "weak" if score < WEAK_BELOW else "strong"
@@ -309,20 +330,31 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
 class PassageFinder:
     """Finds the best passages of a table of lines, for several values of the lines."""
 
-    def __init__(self, table: LineTable, query: Query, settings: SearchConfig) -> None:
-        self._table = table
-        self._max_chars = settings.passage_chars
+    def __init__(
+        self, table: LineTable, query: Query, settings: SearchConfig, read_outline: ReadOutline = lambda _path: None
+    ) -> None:
+        self._table, self._words = table, query.words
+        self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._aside = _find_aside(table, query.words)
+        self._read_outline = cache(read_outline)
 
     def find(self, values: Floats, count: int) -> list[Passage]:
-        """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has."""
+        """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
+
+        Of the assistant's own answers none is above a note that is as relevant.
+        """
         notes = self._table.note_count
-        passages = self._find_in(values, 0, notes, count) + self._find_in(values, notes, len(values), count)
+        passages = self._find_in(values, 0, notes, count)
+        own_values = [passage.value for passage in passages]
+        for passage in self._find_in(values, notes, len(values), count):
+            as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
+            is_echo = as_good and not passage.shown[0].text.startswith("User: ")
+            passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _find_in(self, values: Floats, first: int, last: int, count: int) -> list[Passage]:
-        """Return passages of a range of lines that share no line, best first.
+        """Return passages of a range of lines that share no line, best first, each text once.
 
         Each is the best line that no passage before it has, the lines below it if it is a heading, and the next best
         lines around it that fit, of the same file and, in a transcript, of the same day. A line longer than a passage
@@ -330,26 +362,87 @@ class PassageFinder:
         are shown with it.
         """
         taken: set[int] = set()
+        texts: set[str] = set()
         passages: list[Passage] = []
         worth = values.astype(np.float64)
-        for top in (first + np.argsort(-values[first:last], kind="stable")).tolist():
+        for top in self._iterate_lines(worth, first, last):
             if len(passages) == count:
                 break
-            if top in taken or not self._contents[top]:
-                continue
             best = top if top not in self._aside else self._find_beside(worth, top)
-            if best is None or best in taken:
+            if top in taken or best is None or best in taken:
                 continue
-            picked, room = [best], self._max_chars - self._sizes[best]
-            for at in self._list_around(worth, best):
-                cost = self._sizes[at] + len(LEFT_OUT)
-                if cost <= room and at not in taken and at not in picked and self._contents[at]:
-                    picked.append(at)
-                    room -= cost
+            row = self._find_row(worth, best, taken)
+            picked, shown = self._grow(worth, row, taken)
             taken.update(picked)
-            value, lift = float(worth[best]), float(worth[top] - worth[best]) / 2
-            passages.append(Passage(tuple(sorted(picked)), best, value + lift, lift))
+            text = "\n".join(normalise_line(strip_role(line.text)) for line in shown)
+            if text not in texts:
+                texts.add(text)
+                lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
+                passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, shown))
         return sorted(passages, key=lambda passage: -passage.value)
+
+    def _iterate_lines(self, worth: NDArray[np.float64], first: int, last: int) -> Iterator[int]:
+        """Yield the lines of a range, best first; one that no longer holds is worth less."""
+        postponed: list[tuple[float, int]] = []
+        for at in (first + np.argsort(-worth[first:last], kind="stable")).tolist():
+            while postponed and postponed[0][0] <= -worth[at]:
+                yield heappop(postponed)[1]
+            if not self._contents[at]:
+                continue
+            outline, line = self._get_outline(at)
+            if outline is not None and line.number in outline.marks:
+                worth[at] -= OVER_PENALTY
+                heappush(postponed, (-worth[at], at))
+            else:
+                yield at
+        yield from (at for _, at in sorted(postponed))
+
+    def _get_outline(self, at: int) -> tuple[Outline | None, Line]:
+        """Return the outline of a line's note, if it still has the line, and the line."""
+        line = self._table.get_line(at)
+        outline = self._read_outline(line.path) if line.source == "memory" else None
+        is_there = outline is not None and line.number <= len(outline.texts)
+        return (outline if is_there and outline and line.text in outline.texts[line.number - 1] else None), line
+
+    def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
+        """Return the best row of the table that a line is the header of, or the line."""
+        outline, line = self._get_outline(at)
+        if outline is None or outline.frames.get(line.number, Frame(())).heads[-2:-1] != (line.number,):
+            return at
+        heads, numbers = outline.frames[line.number].heads, self._table.numbers
+        first, last = np.searchsorted(self._table.files, [self._table.files[at], self._table.files[at] + 1]).tolist()
+        below = (own for own in range(first, last) if numbers[own] > heads[-1] and own not in taken)
+        rows = [own for own in below if outline.frames.get(int(numbers[own]), Frame(())).heads == heads]
+        return max(rows, key=lambda own: worth[own], default=at)
+
+    def _grow(self, worth: NDArray[np.float64], best: int, taken: set[int]) -> tuple[list[int], tuple[Line, ...]]:
+        """Return the indices of a line and of those around it that fit, and these lines as they are shown."""
+        outline, line = self._get_outline(best)
+        line = cut_line(line, self._words, self._most_chars) if len(line.text) > self._most_chars else line
+        growth = Growth(outline, line, self._most_chars)
+        picked, room = [best], self._max_chars - len(line.text)
+        for at in self._list_around(worth, best):
+            if self._sizes[at] >= min(room, growth.room) or at in taken or at in picked or not self._contents[at]:
+                continue
+            before = growth.room
+            if growth.add(self._table.get_line(at)):
+                picked.append(at)
+            elif (filled := self._fill_gap([*picked, at], taken)) and growth.add(*map(self._table.get_line, filled)):
+                picked += filled
+            room -= before - growth.room
+        lines = growth.finish()
+        heads = {own for near in picked for own in growth.get_frame(int(self._table.numbers[near])).heads}
+        numbers = {line.number for line in lines} - heads
+        first, last = self._find_window(best)
+        more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
+        return list({*picked, *(more if outline else ())}), lines
+
+    def _fill_gap(self, picked: Sequence[int], taken: Collection[int]) -> list[int]:
+        """Return the last of some lines, and those in the smallest gap between any, of those that nothing has taken."""
+        gaps = [range(above + 1, below) for above, below in pairwise(sorted(picked))]
+        free = [gap for gap in gaps if any(self._contents[gap.start : gap.stop]) and taken.isdisjoint(gap)]
+        gap = min(free, key=lambda gap: sum(self._sizes[gap.start : gap.stop]), default=range(0))
+        return [picked[-1], *(at for at in gap if self._contents[at])] if gap else []
 
     def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
@@ -379,6 +472,71 @@ class PassageFinder:
         first, last = np.searchsorted(places, [places[at], places[at] + 1]).tolist()
         near = np.searchsorted(numbers[first:last], [numbers[at] - REACH, numbers[at] + REACH + 1])
         return first + int(near[0]), first + int(near[1])
+
+
+class Growth:
+    """The lines of one passage while it grows, each with what it is not understood without.
+
+    `room` is how many characters are left.
+    """
+
+    def __init__(self, outline: Outline | None, best: Line, max_chars: int) -> None:
+        self._outline, self._lines, self._runs, self.room = outline, [best], 1, max_chars - len(best.text)
+        if not self._show(self._list_needed(best.number)):
+            self._show(self.get_frame(best.number).heads[-2:])
+        if outline is not None:
+            says = (outline.marks.get(best.number), outline.find_replacement(best.number))
+            self._show([number for number in says if number is not None])
+
+    def get_frame(self, number: int) -> Frame:
+        """Return the frame of a line."""
+        return self._outline.frames.get(number, Frame(())) if self._outline else Frame(())
+
+    def add(self, *lines: Line) -> bool:
+        """Add lines, if there is room for them and all that they need, and no more than three runs come of it."""
+        own = {line.start_char for line in self._lines}
+        new = [line for line in lines if line.start_char not in own]
+        return self._show({near for line in new for near in self._list_needed(line.number)}, *new)
+
+    def finish(self) -> tuple[Line, ...]:
+        """Return the lines in their order, with those of small gaps between them."""
+        for above, below in pairwise(self._lines[:]):
+            gap = range(above.number + 1, below.number)
+            if self._outline and sum(len(self._outline.texts[number - 1]) + 1 for number in gap) <= SMALL_GAP:
+                self._show(gap)
+        return tuple(self._lines)
+
+    def _list_needed(self, number: int) -> set[int]:
+        """Return the numbers of the lines that one is not understood without; in code, all between those shown."""
+        frame = self.get_frame(number)
+        if frame.code is None:
+            return {*frame.heads}
+        first, last = frame.code
+        whole = {*frame.heads, *range(first, last + 1)}
+        if self._measure(self._list_missing(whole)) <= self.room:
+            return whole
+        shown = [line.number for line in self._lines if first < line.number < last]
+        return {*frame.heads, *range(min([number, *shown]), max([number, *shown]) + 1)} - {number}
+
+    def _list_missing(self, numbers: Collection[int]) -> list[Line]:
+        own = {line.number for line in self._lines}
+        return [self._outline.get_line(number) for number in numbers if number not in own] if self._outline else []
+
+    def _measure(self, lines: Sequence[Line]) -> int:
+        return sum(len(line.text) + 1 for line in lines)
+
+    def _show(self, numbers: Collection[int], *more: Line) -> bool:
+        missing = [*more, *(self._list_missing({*numbers} - {line.number for line in more}) if numbers else ())]
+        cost = self._measure(missing)
+        if cost > self.room:
+            return False
+        lines = sorted([*self._lines, *missing], key=attrgetter("start_char"))
+        runs = len(find_spans(lines))
+        cost += 2 * (runs - self._runs)
+        if cost > self.room or runs > MAX_RUNS:
+            return False
+        self._lines, self._runs, self.room = lines, runs, self.room - cost
+        return True
 
 
 def _find_aside(table: LineTable, query_words: Collection[str]) -> frozenset[int]:

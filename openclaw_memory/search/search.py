@@ -5,7 +5,7 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from openclaw_memory.search.candidates import Candidates, find_candidates, find_
 from openclaw_memory.search.day_results import answer_days, check_days
 from openclaw_memory.search.features import weigh_tokens
 from openclaw_memory.search.line_index import LineIndex
+from openclaw_memory.search.lines import Outline
 from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginning
 from openclaw_memory.search.phrases import show_phrases
 from openclaw_memory.search.query import Query, match_file_name, parse_query
@@ -52,6 +53,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
         has_chunk_vectors: Whether vectors of chunks tell more than the sum of those of their words.
         max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
             unless notes leave places over.
+        read_outline: Returns the outline of a note by its path, if there is one.
     """
 
     store: Store
@@ -61,6 +63,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
     languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     has_chunk_vectors: bool = False
     max_transcript_share: float = 1.0
+    read_outline: Callable[[str], Outline | None] = lambda _path: None
 
 
 def search(index: IndexView, request: SearchRequest) -> SearchResults:
@@ -98,7 +101,13 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
             reason = f"lines were compared by words: {lacking} of {len(candidates.items)} chunks found have no tokens"
         query_tokens = weigh_tokens(query, tokens) if tokens is not None and by_vector and not lacking else None
         results = rank_lines(
-            query, candidates, request, index.lines, query_tokens, has_chunk_vectors=index.has_chunk_vectors
+            query,
+            candidates,
+            request,
+            index.lines,
+            query_tokens,
+            has_chunk_vectors=index.has_chunk_vectors,
+            read_outline=index.read_outline,
         )
     if request.filter.phrases:
         results = show_phrases(results, candidates.chunks, request.filter.phrases)

@@ -54,6 +54,11 @@ def is_fence(line: str) -> bool:
     return _FENCE.match(line) is not None
 
 
+def is_item(line: str) -> bool:
+    """Return whether a line begins a list item."""
+    return _ITEM.match(line) is not None
+
+
 def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Yield the blocks of a file, in order; every line that is not blank is in exactly one.
 
@@ -116,7 +121,7 @@ def _get_kind(lines: Sequence[str], index: int) -> Kind | None:
         return "heading"
     if start[0] in "`~" and is_fence(line):
         return "fence"
-    if _ITEM.match(line):
+    if is_item(line):
         return "item"
     if "|" in line and index + 1 < len(lines) and "|" in lines[index + 1] and _DELIMITER_ROW.match(lines[index + 1]):
         return "table"
@@ -140,10 +145,10 @@ def _stop(lines: Sequence[str], first: int, kind: Kind) -> int:
         return _fence_stop(lines, first)
     if kind == "table":
         return next((i for i in range(first + 2, len(lines)) if not _is_row(lines, i)), len(lines))
-    indent = _measure_indent(lines[first])
+    indent = measure_indent(lines[first])
     for index in range(first + 1, len(lines)):
         inner = _get_kind(lines, index)
-        if inner == "text" or (inner == "item" and kind == "item" and _measure_indent(lines[index]) > indent):
+        if inner == "text" or (inner == "item" and kind == "item" and measure_indent(lines[index]) > indent):
             continue
         return index
     return len(lines)
@@ -163,5 +168,6 @@ def _fence_stop(lines: Sequence[str], first: int) -> int:
     return len(lines)
 
 
-def _measure_indent(line: str) -> int:
+def measure_indent(line: str) -> int:
+    """Return the number of blanks that a line begins with."""
     return len(line) - len(line.lstrip())

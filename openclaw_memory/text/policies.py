@@ -29,6 +29,12 @@ _PLAIN = frozenset(
     | {"last_confirmed_at", "created_at", "updated_at", "confirmed"}
 )
 _FIELD = re.compile(r"([a-z_]+):")
+# A URI that holds its data, at least some dozens of characters, which may go on in lines below.
+_DATA = re.compile(
+    r"(\bdata:[\w.+-]*(?:\\?/[\w.+*-]+)?(?:;[\w.+-]+(?:=[\w.+-]*)?)*,)"
+    r"(?:[\w+/=%.~!*$&-]|\\[/nr]){64,}(?:\s*\n[ \t>]*[\w+/=%]{40,}(?=[\w+/=%]*\s*(?:\n|[)\"'>]|$))[\w+/=%]*)*(?:\s*\n[ \t>]*[\w+/]+={1,2})?",
+    re.IGNORECASE,
+)
 _SEPARATORS = str.maketrans("-_./", "    ")  # between the words of a file name
 
 
@@ -275,7 +281,18 @@ def mask_note(note: str, policies: Policies) -> str:
     """
     above = measure_front_matter(note)  # nothing in a document's fields may reach into its text
     about = parse_about(note) if policies and above else None
-    return note[:above] + redact(strip_fenced(policies.mask(note[above:], about)))
+    return note[:above] + redact(shorten_data(strip_fenced(policies.mask(note[above:], about))))
+
+
+def shorten_data(text: str) -> str:
+    """Return a text with `…` in place of the data in its URIs, such as the bytes of an image; its lines stay.
+
+    Args:
+        text: The text.
+    """
+    return (
+        _DATA.sub(lambda match: f"{match[1]}…" + "\n" * match[0].count("\n"), text) if "data:" in text.lower() else text
+    )
 
 
 def iterate_leaves(value: Any) -> Iterator[Any]:
