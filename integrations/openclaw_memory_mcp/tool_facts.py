@@ -65,7 +65,7 @@ _RESULTS = {
             "path": _TEXT,
             "lines": {"type": "string", "description": "3-4, or 3-4,9-9 where lines in between are left out."},
             "score": _NUMBER,
-            "confidence": {"type": "string", "enum": ["strong", "weak"]},
+            "confidence": {"type": "string", "enum": ["strong", "in other words"]},
             "snippet": _TEXT,
             "citation": _TEXT,
         },
@@ -86,7 +86,7 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
         filtered={"type": "integer", "description": "How many scored too little."},
         omitted={
             "type": "integer",
-            "description": "How many did not fit, or were left out because all results are weak.",
+            "description": "How many did not fit, or are less sure: ask for maxResults.",
         },
     ),
     "memory_get": _make_schema(

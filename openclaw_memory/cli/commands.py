@@ -28,7 +28,7 @@ _MODULES = {
 QUESTIONS = (
     ("by meaning: the note says it in other words", "Which visitors do not eat meat?"),
     ("by an exact name", "What does E_CAL_DRIFT mean?"),
-    ("without an answer in these notes: all is weak", "How do I change the oil of a motorcycle?"),
+    ("without an answer in these notes: all is in other words", "How do I change the oil of a motorcycle?"),
 )
 
 

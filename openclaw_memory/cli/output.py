@@ -123,6 +123,7 @@ def show_results(results: Iterable[SearchResult], *, query: str = "", explain: b
 
 def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) -> Iterator[str]:
     from openclaw_memory.text.terms import select_content_words, stem_word
+    from openclaw_memory.types.results import mark_weak
 
     columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
     stems = frozenset(map(stem_word, select_content_words(query)))
@@ -130,7 +131,7 @@ def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) 
         if number > 1:
             yield ""
         is_weak = result.confidence == "weak"
-        score = click.style(f"{result.score:.2f}{' weak' if is_weak else ''}", dim=True)
+        score = click.style(f"{result.score:.2f}{mark_weak(result)}", dim=True)
         place = render(clean_line(result.citation), fg="cyan", bold=not is_weak)
         yield f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}"
         for line in clean(result.snippet).split("\n"):

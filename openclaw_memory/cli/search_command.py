@@ -70,12 +70,12 @@ def search(
 
     QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
     quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
-    changed. Where all results are weak, three are shown, or as many as --max-results asks for. Exit code 1: nothing was
-    found.
+    changed. Shown are the strong results, or three where all say it in other words; --max-results shows more. Exit code
+    1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
-    from openclaw_memory.search.budget import limit_weak
+    from openclaw_memory.search.budget import limit_results
     from openclaw_memory.search.syntax import read_query
 
     question = join_words(query, "QUERY")
@@ -95,7 +95,7 @@ def search(
             filter={**days_and_path, **_read_filters(filters), **asked_query.filter},
             options={"explain": explain},
         )
-        results = limit_weak(results, max_results)
+        results = limit_results(results, max_results)
         state = memory.status() if (outcome.error and not results) or no_sync else None
         if outcome.error is not None and state is not None and state.last_sync is None:
             raise outcome.error  # there is no index to answer from, and none can be built
@@ -130,7 +130,9 @@ def _show_answer(results: SearchResults, query: str, reason: str, *, files: list
         hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
         click.echo(f"nothing found{hint}", err=True)
     if results.all_weak:
-        show_note("all results are weak: the notes may not answer this")
+        show_note("all results say it in other words: the notes may not answer this")
+    if results.omitted:
+        show_note(f"{results.omitted} more in other words: --max-results shows them")
     if reason:
         show_note(reason)
 

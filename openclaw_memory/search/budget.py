@@ -1,4 +1,4 @@
-"""Cut results to a budget of characters, and to a few where all are weak."""
+"""Cut results to a budget of characters, and to those that are strong."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 MOST_WEAK = 3
 
 
-def limit_weak(results: SearchResults, max_results: int | None) -> SearchResults:
-    """Return at most three results where all are weak, unless the caller has asked for `max_results`.
+def limit_results(results: SearchResults, max_results: int | None) -> SearchResults:
+    """Return the strong results, or three where all are weak, unless the caller has asked for `max_results`.
 
     A search has no minimum score, and weak results would fill a prompt or a screen otherwise.
     """
-    more = len(results) - MOST_WEAK
-    if max_results is not None or not results.all_weak or more <= 0:
+    if max_results is not None:
         return results
-    return replace(results, results=results.results[:MOST_WEAK], omitted=results.omitted + more)
+    strong = tuple(result for result in results if result.confidence == "strong")
+    few = strong or results.results[:MOST_WEAK]
+    return replace(results, results=few, omitted=results.omitted + len(results) - len(few))
 
 
 def fit_results(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:

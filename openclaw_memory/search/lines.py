@@ -40,7 +40,8 @@ _OVER = (
     "geannuleerd|отклонено|отменено|устарело|已取消|已拒绝|已废弃|却下|中止|廃止"
 )
 _STATUS = re.compile(
-    rf"(?:^|[\s(\[|*_-])(?:status|state|estado|statut|статус|状态|状態)[\s*_:：=\"']+(?:{_OVER})(?!\w)", re.IGNORECASE
+    rf"(?:^|[\s(\[|*_-])(?:status|state|estado|statut|статус|状态|状態)[\s*_:：=\"']+(?:{_OVER})(?!\w)",
+    re.IGNORECASE,
 )
 _STATUS_CELL = re.compile(rf"\|[\s*_]*(?:{_OVER})[\s*_]*(?:\||$)", re.IGNORECASE)
 _STRUCK = re.compile(r"~~.+?~~|<(s|del|strike)>.+?</\1>", re.IGNORECASE)
@@ -49,8 +50,9 @@ _REMARK = re.compile(rf"\W|\d|_|{_OVER}", re.IGNORECASE)
 _MARKED = re.compile(rf"~~|<(?:s|del|strike)>|\[-\]|{_OVER}", re.IGNORECASE)
 # How a line says that it replaces one above it.
 _NOW = re.compile(
-    r"\b(?:now|no longer|not any ?more|(?:changed|moved|switched) to|replaced (?:by|with)|correction|jetzt|nun|nicht mehr|"
-    r"korrektur|ahora|ya no|maintenant|désormais|nu|niet meer|теперь|больше не)\b|现在|改为|改成|不再|今は|に変更",
+    r"\b(?:now|no longer|not any ?more|(?:changed|moved|switched) to|replaced (?:by|with)|correction|jetzt|nun|"
+    r"nicht mehr|korrektur|ahora|ya no|maintenant|désormais|nu|niet meer|теперь|больше не)\b|"
+    r"现在|改为|改成|不再|今は|に変更",
     re.IGNORECASE,
 )
 SAME_SUBJECT = 0.5  # the share of its words that a line has in common with the one that replaces it
@@ -126,13 +128,7 @@ def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Fr
     for kind, first, stop in split_blocks(lines):
         number, last, indent = above + first + 1, above + stop, measure_indent(lines[first])
         if kind == "item":
-            for own, line in enumerate(lines[first:stop], number):
-                indent = measure_indent(line)
-                if is_item(line):
-                    items = [item for item in items if item[0] < indent]
-                yield own, Frame(tuple(at for _, at in items))
-                if is_item(line):
-                    items.append((indent, own))
+            yield from _frame_items(lines[first:stop], number, items)
             continue
         items = [item for item in items if item[0] < indent]
         heads = tuple(at for _, at in items)
@@ -150,6 +146,17 @@ def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Fr
             yield from ((own, Frame((), code)) for own in range(code[0], last + 1))
         elif heads:
             yield from ((own, Frame(heads)) for own in range(number, last + 1))
+
+
+def _frame_items(lines: Sequence[str], number: int, items: list[tuple[int, int]]) -> Iterator[tuple[int, Frame]]:
+    """Yield the frames of the lines of an item, the first of which has this number; `items` follows them."""
+    for own, line in enumerate(lines, number):
+        if is_item(line):
+            indent = measure_indent(line)
+            items[:] = [item for item in items if item[0] < indent]
+        yield own, Frame(tuple(at for _, at in items))
+        if is_item(line):
+            items.append((indent, own))
 
 
 def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
@@ -186,19 +193,22 @@ def _is_struck(text: str) -> bool:
     return _STRUCK.search(text) is not None and not _REMARK.sub("", _STRUCK.sub("", text))
 
 
+def count_words(text: str, words: Collection[str]) -> int:
+    """Return how many of some words a text holds, also as parts of others."""
+    folded = fold(text)
+    return sum(fold(word) in folded for word in words)
+
+
 def cut_line(line: Line, words: Collection[str], max_chars: int) -> Line:
     """Return the whole sentences of a long line, at most so many characters, that hold the most of some words."""
     matches = list(_SENTENCE.finditer(line.text))
     best, most = (0, max_chars), -1
     for at, match in enumerate(matches):
-        ends = [own.end() for own in matches[at:] if own.end() - match.start() <= max_chars]
-        end = (
-            ends[-1]
-            if ends
-            else max(line.text.rfind(" ", 0, match.start() + max_chars), match.start() + max_chars // 2)
-        )
-        folded = fold(line.text[match.start() : end])
-        if (count := sum(fold(word) in folded for word in words)) > most:
+        most_end = match.start() + max_chars
+        ends = [own.end() for own in matches[at:] if own.end() <= most_end]
+        space = line.text.rfind(" ", most_end - max_chars // 2, most_end)
+        end = ends[-1] if ends else space if space > 0 else most_end
+        if (count := count_words(line.text[match.start() : end], words)) > most:
             best, most = (match.start(), end), count
     start, end = best
     return line._replace(start_char=line.start_char + start, text=line.text[start:end].rstrip())

@@ -37,9 +37,11 @@ from openclaw_memory.search.lines import (
     Frame,
     Line,
     Outline,
+    count_words,
     cut_line,
     find_idle_front_matter,
     find_spans,
+    is_question,
     join_lines,
     normalise_line,
     remove_blank_lines,
@@ -51,7 +53,8 @@ from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHAR
 from openclaw_memory.text.markdown_blocks import parse_heading
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
-from openclaw_memory.types.files import LEFT_OUT, SOURCES
+from openclaw_memory.types.conditions import DOCUMENT
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,6 +94,8 @@ MAX_RUNS, SMALL_GAP = 3, 40
 OVER_PENALTY = 5.0
 # An answer of the assistant comes behind every note that is worth as much but for this.
 ECHO_MARGIN = 5.0
+
+LONG_LINE = 40  # characters by which two lines that read alike are one text, whatever is around them
 
 ReadOutline = Callable[[str], Outline | None]
 
@@ -349,7 +354,8 @@ class PassageFinder:
         own_values = [passage.value for passage in passages]
         for passage in self._find_in(values, notes, len(values), count):
             as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
-            is_echo = as_good and not passage.shown[0].text.startswith("User: ")
+            said = (line.text.startswith("User: ") and not is_question(line.text) for line in passage.shown)
+            is_echo = as_good and not all(said)
             passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
         return sorted(passages, key=lambda passage: -passage.value)
 
@@ -374,12 +380,25 @@ class PassageFinder:
             row = self._find_row(worth, best, taken)
             picked, shown = self._grow(worth, row, taken)
             taken.update(picked)
-            text = "\n".join(normalise_line(strip_role(line.text)) for line in shown)
+            text = self._read_text(row, shown)
             if text not in texts:
                 texts.add(text)
                 lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
                 passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, shown))
         return sorted(passages, key=lambda passage: -passage.value)
+
+    def _read_text(self, best: int, shown: Sequence[Line]) -> str:
+        """Return the text that a passage is one copy of: the line with most of the query where it is long, else all.
+
+        Of two documents of a program with one text each has an id of its own.
+        """
+        line, metadata = self._table.get_line(best), self._table.chunks[int(self._table.parts[best])].chunk.metadata
+        if DOCUMENT in metadata:
+            return f"{line.path}\n{line.number}"
+        line = max((line, *shown), key=lambda own: count_words(own.text, self._words))
+        text = normalise_line(strip_role(line.text))
+        is_whole = line.source == "sessions" or len(text) >= LONG_LINE
+        return text if is_whole else "\n".join(normalise_line(own.text) for own in shown)
 
     def _iterate_lines(self, worth: NDArray[np.float64], first: int, last: int) -> Iterator[int]:
         """Yield the lines of a range, best first; one that no longer holds is worth less."""
@@ -437,7 +456,7 @@ class PassageFinder:
         more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
         return list({*picked, *(more if outline else ())}), lines
 
-    def _fill_gap(self, picked: Sequence[int], taken: Collection[int]) -> list[int]:
+    def _fill_gap(self, picked: Sequence[int], taken: set[int]) -> list[int]:
         """Return the last of some lines, and those in the smallest gap between any, of those that nothing has taken."""
         gaps = [range(above + 1, below) for above, below in pairwise(sorted(picked))]
         free = [gap for gap in gaps if any(self._contents[gap.start : gap.stop]) and taken.isdisjoint(gap)]

@@ -35,7 +35,7 @@ class SearchResults(Sequence[SearchResult]):
         reason: Why the mode is less than hybrid, unless that was asked for.
         min_score: The threshold.
         rejected: The removed results, if the search explains itself.
-        omitted: How many results did not fit into the budget `max_chars`, or were left out because all are weak.
+        omitted: How many results did not fit into the budget `max_chars`, or were left out as weak.
     """
 
     results: tuple[SearchResult, ...]
@@ -112,7 +112,7 @@ class SearchResults(Sequence[SearchResult]):
             more = f"{self.filtered} more below the minimum score of {self.min_score:g}"
             words.append(more if self else f"{more}, which min_score=0 shows")
         if self.all_weak:
-            words.append("all weak: the notes may not answer")
+            words.append("all in other words: the notes may not answer")
         if self.stale:
             words.append("stale: the index is behind")
         return clean("; ".join([*words, *([self.reason] if self.reason else [])]))

@@ -32,8 +32,10 @@ _FIELD = re.compile(r"([a-z_]+):")
 # A URI that holds its data, at least some dozens of characters, which may go on in lines below.
 _DATA = re.compile(
     r"(\bdata:[\w.+-]*(?:\\?/[\w.+*-]+)?(?:;[\w.+-]+(?:=[\w.+-]*)?)*,)"
-    r"(?:[\w+/=%.~!*$&-]|\\[/nr]){64,}(?:\s*\n[ \t>]*[\w+/=%]{40,}(?=[\w+/=%]*\s*(?:\n|[)\"'>]|$))[\w+/=%]*)*(?:\s*\n[ \t>]*[\w+/]+={1,2})?",
-    re.IGNORECASE,
+    r"(?:<svg[^\n]*?</svg>|%3Csvg[^\n]*?%3C/svg%3E"
+    r"|(?:[\w+/=%.~!*$&-]|\\[/nr]){64,}"
+    r"(?:\s*\n[ \t>]*[\w+/=%]{40,}(?=\s*(?:[)\"'>]|$)))*(?:\s*\n[ \t>]*[\w+/]+={1,2})?)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _SEPARATORS = str.maketrans("-_./", "    ")  # between the words of a file name
 

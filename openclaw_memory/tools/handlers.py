@@ -48,6 +48,7 @@ from openclaw_memory.tools.visibility import (
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, parse_citation
 from openclaw_memory.types.records import Record, RecordSource, RecordType, make_sentence
+from openclaw_memory.types.results import IN_OTHER_WORDS
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
 
@@ -77,7 +78,7 @@ _HOW_TO_CHANGE = (
     "`hash` that it gave. If they have changed since, nothing is written: the status `stale` comes with the lines as "
     "they are now, and their hash."
 )
-_ALL_WEAK = "all results are weak: the memory may not answer this"
+_ALL_WEAK = "all results say it in other words, or say something else: the memory may not answer this"
 
 
 class Context(NamedTuple):
@@ -126,8 +127,9 @@ class SearchCall(ToolCall, frozen=True):
         "Mandatory recall step: before answering anything about prior work, decisions, dates, people, preferences or "
         "todos, search the memory (MEMORY.md, memory/*.md, past conversations). Ask for one thing at a time, with the "
         "names and dates that it is about. Returns the best snippets with path, lines and score; use memory_get to "
-        "read what is around one. A result with `confidence` weak probably does not answer. If nothing fits, or all is "
-        f"weak, try other words once; after that, say that you checked and found nothing certain. {IS_DATA}"
+        "read what is around one. Only what is sure to fit is returned: `maxResults` brings more. A result with "
+        "`confidence` 'in other words' may answer too: read it. If nothing fits, try other words once; after that, say "
+        f"that you checked and found nothing certain. {IS_DATA}"
     )
     query: Annotated[Text, describe("What you want to know, as a question or in keywords.")]
     max_results: Annotated[int, Meta(ge=1, le=100, description="The most results to return.")] | None = None
@@ -138,7 +140,7 @@ class SearchCall(ToolCall, frozen=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Return the best lines, each fenced, within `config.recall.max_chars`."""
-        from openclaw_memory.search.budget import limit_weak
+        from openclaw_memory.search.budget import limit_results
 
         audience = context.audience
         results = search_for(
@@ -150,13 +152,13 @@ class SearchCall(ToolCall, frozen=True):
             min_score=self.min_score,
             filter=drop_empty({"path": self.path, "since": self.since, "until": self.until}, None),
         )
-        results = limit_weak(results, self.max_results)
+        results = limit_results(results, self.max_results)
         rows = [
             {
                 "path": hit.path,
                 "lines": _format_lines(*hit.spans),
                 "score": round(hit.score, 3),
-                "confidence": hit.confidence,
+                "confidence": IN_OTHER_WORDS if hit.confidence == "weak" else hit.confidence,
                 "snippet": fence_text(hit.snippet, _name_origin(hit, audience)),
                 **_cite(hit, audience),
             }

@@ -117,7 +117,7 @@ def recall(
         query: The query, or the user's message: of a long one, the shorter of its first and last paragraph is searched
             for. Recalled blocks in it are left out.
         max_chars: The most characters of all snippets together, by default `config.recall.max_chars`.
-        max_results: The most results, by default as many as fit, and three where all are weak.
+        max_results: The most results, by default the strong ones that fit, or three where all are weak.
         min_score: The lowest score, as for `Memory.search`.
         session_key: OpenClaw's, as for `memory_tools`.
         source: "memory" for notes, "sessions" for transcripts, None for both.
@@ -130,7 +130,7 @@ def recall(
         QueryError: As `Memory.search`.
         StoreError: The index cannot be used.
     """
-    from openclaw_memory.search.budget import limit_weak
+    from openclaw_memory.search.budget import limit_results
 
     audience = find_audience(check_memory(memory), session_key, source)
     if audience.reason:
@@ -144,7 +144,7 @@ def recall(
         max_chars=memory.config.recall.max_chars if max_chars is None else max_chars,
         min_score=min_score,
     )
-    results = limit_weak(results, max_results)
+    results = limit_results(results, max_results)
     if not results:
         return ""
     if audience.citations:

@@ -51,6 +51,7 @@ _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_
 # How many more results a search asks for if some must not be shown. A long-term memory of 2,000 words, the size that
 # OpenClaw advises, may take that many places, and so may a conversation that is in view.
 _MORE_RESULTS = 60
+MOST_TALK = 2  # results of transcripts among those of notes
 _SPEAKERS = tuple(f"{label}: " for label in LABELS.values())
 
 
@@ -217,6 +218,8 @@ def search_for(
 ) -> SearchResults:
     """Search, and drop results that the readers of a session must not see, or already see. Secrets are masked.
 
+    Of transcripts there are two at most, unless they alone are asked for.
+
     Args:
         memory: The memory.
         query: The query.
@@ -265,9 +268,10 @@ def search_for(
             options=options,
         )
         visible = show(results)
+        talk = [hit for hit in visible if hit.source == "sessions"] if source is None else []
         if len(visible) == len(results):
             break
-    best = visible[: rules.max_results]
+    best = [hit for hit in visible if hit not in talk[MOST_TALK:]][: rules.max_results]
     fitting, cut = (tuple(best), 0) if max_chars is None else fit_results(best, max_chars)
     # The counts of a search would tell of private results too.
     filtered, omitted = (results.filtered, results.omitted) if audience.is_user_alone else (0, 0)

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from openclaw_memory.types.files import Skipped, Source, Span, format_citation
 
 Confidence: TypeAlias = Literal["strong", "weak"]
+IN_OTHER_WORDS = "in other words"  # as people and models read of a weak result
 
 
 class SearchResult(Struct, frozen=True):
@@ -20,7 +21,8 @@ class SearchResult(Struct, frozen=True):
     it came about: the `confidence` that the notes answer the query at all times the `share` of this result, or
     `vector_score` and `text_score` if results are whole chunks. In both, `vector_share`, 0..1, is the part of the score
     that comes from vectors, `task` what a task has added, and `decay` what age has left. `SearchResults.explain()`
-    shows them. A result whose `confidence` is "weak" probably does not answer the query.
+    shows them. A result whose `confidence` is "weak" has little in common with the query: it says the same in other
+    words, or something else.
     """
 
     path: str
@@ -61,8 +63,8 @@ def make_row(result: SearchResult) -> tuple[str, str, str]:
 
 
 def mark_weak(result: SearchResult) -> str:
-    """Return the mark behind the citation of a result that probably does not answer."""
-    return " weak" if result.confidence == "weak" else ""
+    """Return the mark behind the citation of a result that has little in common with the query."""
+    return f" {IN_OTHER_WORDS}" if result.confidence == "weak" else ""
 
 
 class SyncReport(Struct, frozen=True):

@@ -15,6 +15,6 @@ def test_each_question_is_answered_as_announced_and_can_be_read_in_a_pipe(capsys
     meaning, name, nothing = out.partition("Your own notes")[0].split("\n? ")[1:]
     assert ("meat" in meaning.partition("\n")[0], "vegetarian" in meaning, meaning.count("meat")) == (True, True, 1)
     assert name.count("E_CAL_DRIFT") > 1
-    assert nothing.partition("\n")[2].count(" weak") == len(re.findall(r"#L\d", nothing))
+    assert nothing.partition("\n")[2].count(" in other words\n") == len(re.findall(r"#L\d", nothing))
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 120

@@ -26,9 +26,9 @@ def test_the_words_that_were_asked_for_are_marked_in_their_other_forms_too(notes
 @pytest.mark.nightly
 def test_weak_results_are_dimmed_and_told(notes):
     _, seen = shown(notes, "search", "--min-score", "0", "How do I change the oil of a motorcycle?")
-    assert " weak\x1b[0m" in seen
+    assert " in other words\x1b[0m" in seen
     assert "\x1b[2m" in seen
-    assert "note: all results are weak: the notes may not answer this" in bare(seen)
+    assert "note: all results say it in other words: the notes may not answer this" in bare(seen)
 
 
 @pytest.mark.nightly

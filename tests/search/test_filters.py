@@ -279,7 +279,7 @@ def test_among_many_other_files_those_at_a_path_are_found(tmp_path):
     for at in range(300):
         write(tmp_path, f"memory/others/{at}.md", "The spare key hangs in the hall.\n")
     for at in range(3):
-        write(tmp_path, f"memory/me/{at}.md", "The spare key lies below the pot.\n")
+        write(tmp_path, f"memory/me/{at}.md", f"The spare key lies below pot {at}.\n")
     with Memory.open(tmp_path, embedder="hashing") as memory:
         memory.sync()
         mine = [f"memory/me/{at}.md" for at in range(3)]

@@ -171,7 +171,7 @@ def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember, 
 
 def test_age_takes_from_what_was_said_long_ago(remember):
     text = "The ferry to Texel leaves from pier four."
-    files = {"sessions/a.jsonl": two_days(text, f"{text} "), "memory/ferry.md": "Another thing.\n"}
+    files = {"sessions/a.jsonl": two_days(text, f"{text[:-1]}, too."), "memory/ferry.md": "Another thing.\n"}
     scores = {}
     for half_life in (None, 7.0):
         config = MemoryConfig(search=SearchConfig(min_score=0.0, half_life_days=half_life))

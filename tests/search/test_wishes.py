@@ -13,8 +13,8 @@ from openclaw_memory.search.request import BUDGET_PASSAGE_CHARS
 @pytest.fixture
 def tides(remember):
     """Twenty days of twelve lines about the same."""
-    lines = "\n".join(f"Gauge {number} measured the tide of the harbour at noon." for number in range(12))
-    files = {f"memory/2026-03-{day:02}.md": f"# Tides\n\n{lines}\n" for day in range(1, 21)}
+    lines = "\n".join(f"Gauge {number} measured the tide of the harbour at noon, DAY." for number in range(12))
+    files = {f"memory/2026-03-{day:02}.md": f"# Tides\n\n{lines.replace('DAY', f'{day}')}\n" for day in range(1, 21)}
     return lambda **parts: remember(files, **parts)
 
 

@@ -53,8 +53,8 @@ def test_a_search_answers_with_place_score_and_a_fenced_snippet(call):
 
 
 def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
-    lines = "\n".join(f"Gauge {number} measured the tide of the harbour at noon." for number in range(1, 9))
     for day in range(1, 6):
+        lines = "\n".join(f"Gauge {at} measured the tide of the harbour on day {day}." for at in range(1, 9))
         (notes / f"memory/2026-03-0{day}.md").write_text(f"# Tides\n\n{lines}\n", encoding="utf-8")
     search = memory_tools(open_memory(max_chars=600))[0]
     answer = search.run({"query": "tide of the harbour", "maxResults": 6})
@@ -90,7 +90,7 @@ def test_where_all_results_are_weak_three_are_shown_or_as_many_as_are_asked_for(
     query = "Which of xylophone, harmonium, accordion, ocarina and zither is out of tune?"
     few = call("memory_search", query=query).data
     assert (len(few["results"]), few["omitted"]) == (3, 3)
-    assert few["note"] == "all results are weak: the memory may not answer this"
+    assert few["note"] == "all results say it in other words, or say something else: the memory may not answer this"
     assert len(call("memory_search", query=query, maxResults=5).data["results"]) == 5
     assert len(call("memory_search", query="zither").data["results"]) == 6
 
