@@ -19,7 +19,7 @@ from openclaw_memory.text.markdown_blocks import (
     parse_heading,
     split_blocks,
 )
-from openclaw_memory.text.terms import fold, select_content_words, split_words, stem_word
+from openclaw_memory.text.terms import fold, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.conditions import DAY
 from openclaw_memory.types.files import LEFT_OUT, Span
@@ -55,6 +55,7 @@ _NOW = re.compile(
     r"现在|改为|改成|不再|今は|に変更",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_\u3040-\u9fff]{4,}|[\u3040-\u9fff]{2}")  # that says what a line is about
 SAME_SUBJECT = 0.5  # the share of its words that a line has in common with the one that replaces it
 
 
@@ -112,11 +113,11 @@ class Outline:
     @cached_property
     def _news(self) -> list[tuple[int, frozenset[str]]]:
         lines = ((at, text) for at, text in enumerate(self.texts, 1) if _NOW.search(text))
-        return [(at, frozenset(select_content_words(text))) for at, text in lines]
+        return [(at, frozenset(_WORD.findall(text.lower()))) for at, text in lines]
 
     def find_replacement(self, number: int) -> int | None:
         """Return the number of the last line that says plainly that it replaces an earlier one, or None."""
-        words = frozenset(select_content_words(self.texts[number - 1])) if self._news else frozenset()
+        words = frozenset(_WORD.findall(self.texts[number - 1].lower())) if self._news else frozenset()
         later = (at for at, own in self._news if at > number and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
         return max(later, default=None)
 
@@ -194,9 +195,9 @@ def _is_struck(text: str) -> bool:
 
 
 def count_words(text: str, words: Collection[str]) -> int:
-    """Return how many of some words a text holds, also as parts of others."""
-    folded = fold(text)
-    return sum(fold(word) in folded for word in words)
+    """Return how many of some words, lower case, a text holds, also as parts of others."""
+    text = text.lower()
+    return sum(word in text for word in words)
 
 
 def cut_line(line: Line, words: Collection[str], max_chars: int) -> Line:
@@ -267,16 +268,21 @@ def find_spans(lines: Sequence[Line]) -> tuple[Span, ...]:
     """Return the runs of lines that follow one another."""
     spans = [(lines[0].number, lines[0].number)]
     for above, line in pairwise(lines):
-        if _is_next(above, line) or above.number == line.number:
+        if is_joined(above, line):
             spans[-1] = (spans[-1][0], line.number)
         else:
             spans.append((line.number, line.number))
     return tuple(spans)
 
 
+def is_joined(above: Line, line: Line) -> bool:
+    """Return whether two lines are of one run: one follows the other, or both are pieces of one."""
+    return above.number == line.number or _is_next(above, line)
+
+
 def _is_next(above: Line, line: Line) -> bool:
     """Return whether there are only line ends between two lines, of few blank lines, or blanks within a long line."""
-    rows, gap = line.number - above.number, line.start_char - above.end_char
+    rows, gap = line.number - above.number, line.start_char - above.start_char - len(above.text)
     if rows == 0:
         return gap <= 1
     return gap == rows * max(above.line_end, line.line_end) and (rows <= len(LEFT_OUT) or line.source == "sessions")

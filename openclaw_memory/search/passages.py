@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
-from itertools import islice, pairwise, zip_longest
+from itertools import accumulate, islice, pairwise, zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from openclaw_memory.search.lines import (
     cut_line,
     find_idle_front_matter,
     find_spans,
+    is_joined,
     is_question,
     join_lines,
     normalise_line,
@@ -341,8 +343,10 @@ class PassageFinder:
         self._table, self._words = table, query.words
         self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
+        self._before = [0, *accumulate(self._sizes)]
         self._aside = _find_aside(table, query.words)
         self._read_outline = cache(read_outline)
+        self._get_outline = cache(self._find_outline)
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -395,7 +399,10 @@ class PassageFinder:
         line, metadata = self._table.get_line(best), self._table.chunks[int(self._table.parts[best])].chunk.metadata
         if DOCUMENT in metadata:
             return f"{line.path}\n{line.number}"
-        line = max((line, *shown), key=lambda own: count_words(own.text, self._words))
+        line = max(
+            (line, *(own for own in shown if len(own.text) >= LONG_LINE)),
+            key=lambda own: count_words(own.text, self._words),
+        )
         text = normalise_line(strip_role(line.text))
         is_whole = line.source == "sessions" or len(text) >= LONG_LINE
         return text if is_whole else "\n".join(normalise_line(own.text) for own in shown)
@@ -416,7 +423,7 @@ class PassageFinder:
                 yield at
         yield from (at for _, at in sorted(postponed))
 
-    def _get_outline(self, at: int) -> tuple[Outline | None, Line]:
+    def _find_outline(self, at: int) -> tuple[Outline | None, Line]:
         """Return the outline of a line's note, if it still has the line, and the line."""
         line = self._table.get_line(at)
         outline = self._read_outline(line.path) if line.source == "memory" else None
@@ -446,22 +453,26 @@ class PassageFinder:
             before = growth.room
             if growth.add(self._table.get_line(at)):
                 picked.append(at)
-            elif (filled := self._fill_gap([*picked, at], taken)) and growth.add(*map(self._table.get_line, filled)):
+            elif (filled := self._fill_gap(at, picked, taken, room)) and growth.add(*map(self._table.get_line, filled)):
                 picked += filled
             room -= before - growth.room
         lines = growth.finish()
+        if len(lines) == len(picked):
+            return picked, lines
         heads = {own for near in picked for own in growth.get_frame(int(self._table.numbers[near])).heads}
         numbers = {line.number for line in lines} - heads
         first, last = self._find_window(best)
         more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
         return list({*picked, *(more if outline else ())}), lines
 
-    def _fill_gap(self, picked: Sequence[int], taken: set[int]) -> list[int]:
-        """Return the last of some lines, and those in the smallest gap between any, of those that nothing has taken."""
-        gaps = [range(above + 1, below) for above, below in pairwise(sorted(picked))]
-        free = [gap for gap in gaps if any(self._contents[gap.start : gap.stop]) and taken.isdisjoint(gap)]
-        gap = min(free, key=lambda gap: sum(self._sizes[gap.start : gap.stop]), default=range(0))
-        return [picked[-1], *(at for at in gap if self._contents[at])] if gap else []
+    def _fill_gap(self, at: int, picked: Sequence[int], taken: set[int], room: int) -> list[int]:
+        """Return a line and those in the smallest gap between it and others, if nothing has taken them and all fit."""
+        before = self._before
+        pairs = [pair for pair in pairwise(sorted([*picked, at])) if pair[1] > pair[0] + 1]
+        above, below = min(pairs, key=lambda pair: before[pair[1]] - before[pair[0] + 1], default=(0, 1))
+        gap = range(above + 1, below)
+        fits = before[below] - before[above + 1] + self._sizes[at] < room and taken.isdisjoint(gap)
+        return [at, *(own for own in gap if self._contents[own])] if fits else []
 
     def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
@@ -501,6 +512,7 @@ class Growth:
 
     def __init__(self, outline: Outline | None, best: Line, max_chars: int) -> None:
         self._outline, self._lines, self._runs, self.room = outline, [best], 1, max_chars - len(best.text)
+        self._starts = {best.start_char}
         if not self._show(self._list_needed(best.number)):
             self._show(self.get_frame(best.number).heads[-2:])
         if outline is not None:
@@ -513,8 +525,7 @@ class Growth:
 
     def add(self, *lines: Line) -> bool:
         """Add lines, if there is room for them and all that they need, and no more than three runs come of it."""
-        own = {line.start_char for line in self._lines}
-        new = [line for line in lines if line.start_char not in own]
+        new = [line for line in lines if line.start_char not in self._starts]
         return self._show({near for line in new for near in self._list_needed(line.number)}, *new)
 
     def finish(self) -> tuple[Line, ...]:
@@ -549,12 +560,16 @@ class Growth:
         cost = self._measure(missing)
         if cost > self.room:
             return False
-        lines = sorted([*self._lines, *missing], key=attrgetter("start_char"))
-        runs = len(find_spans(lines))
+        lines, runs = self._lines[:], self._runs
+        for line in missing:
+            at = bisect(lines, line.start_char, key=attrgetter("start_char"))
+            runs += 1 - (at > 0 and is_joined(lines[at - 1], line)) - (at < len(lines) and is_joined(line, lines[at]))
+            lines.insert(at, line)
         cost += 2 * (runs - self._runs)
         if cost > self.room or runs > MAX_RUNS:
             return False
         self._lines, self._runs, self.room = lines, runs, self.room - cost
+        self._starts.update(line.start_char for line in missing)
         return True
 
 
