@@ -110,9 +110,12 @@ class Outline:
         """By number the lines that no longer hold, with the number of the line that says so."""
         return dict(_find_marks(self.texts, self.frames)) if any(map(_MARKED.search, self.texts)) else {}
 
+    def _is_code(self, number: int) -> bool:
+        return self.frames.get(number, Frame(())).code is not None
+
     @cached_property
     def _news(self) -> list[tuple[int, frozenset[str]]]:
-        lines = ((at, text) for at, text in enumerate(self.texts, 1) if _NOW.search(text))
+        lines = ((at, text) for at, text in enumerate(self.texts, 1) if _NOW.search(text) and not self._is_code(at))
         return [(at, frozenset(_WORD.findall(text.lower()))) for at, text in lines]
 
     def find_replacement(self, number: int) -> int | None:

@@ -512,12 +512,12 @@ class Growth:
 
     def __init__(self, outline: Outline | None, best: Line, max_chars: int) -> None:
         self._outline, self._lines, self._runs, self.room = outline, [best], 1, max_chars - len(best.text)
-        self._starts = {best.start_char}
+        self._best, self._starts = best.number, {best.start_char}
         if not self._show(self._list_needed(best.number)):
             self._show(self.get_frame(best.number).heads[-2:])
         if outline is not None:
             says = (outline.marks.get(best.number), outline.find_replacement(best.number))
-            self._show([number for number in says if number is not None])
+            self._show([near for number in says if number for near in (number, *self._list_needed(number))])
 
     def get_frame(self, number: int) -> Frame:
         """Return the frame of a line."""
@@ -530,20 +530,20 @@ class Growth:
 
     def finish(self) -> tuple[Line, ...]:
         """Return the lines in their order, with those of small gaps between them."""
-        for above, below in pairwise(self._lines[:]):
+        for above, below in pairwise(self._lines[:]) if self._outline and self._runs > 1 else ():
             gap = range(above.number + 1, below.number)
             if self._outline and sum(len(self._outline.texts[number - 1]) + 1 for number in gap) <= SMALL_GAP:
                 self._show(gap)
         return tuple(self._lines)
 
     def _list_needed(self, number: int) -> set[int]:
-        """Return the numbers of the lines that one is not understood without; in code, all between those shown."""
+        """Return the numbers of the lines that one is not understood without: of code all, or all between the best."""
         frame = self.get_frame(number)
         if frame.code is None:
             return {*frame.heads}
         first, last = frame.code
         whole = {*frame.heads, *range(first, last + 1)}
-        if self._measure(self._list_missing(whole)) <= self.room:
+        if not first <= self._best <= last or self._measure(self._list_missing(whole)) <= self.room:
             return whole
         shown = [line.number for line in self._lines if first < line.number < last]
         return {*frame.heads, *range(min([number, *shown]), max([number, *shown]) + 1)} - {number}
@@ -564,6 +564,7 @@ class Growth:
         for line in missing:
             at = bisect(lines, line.start_char, key=attrgetter("start_char"))
             runs += 1 - (at > 0 and is_joined(lines[at - 1], line)) - (at < len(lines) and is_joined(line, lines[at]))
+            runs += 0 < at < len(lines) and is_joined(lines[at - 1], lines[at])
             lines.insert(at, line)
         cost += 2 * (runs - self._runs)
         if cost > self.room or runs > MAX_RUNS:

@@ -90,3 +90,63 @@ def test_look_alikes_of_the_best_line_do_not_take_all_places(tmp_path):
     with Memory.open(tmp_path) as memory:
         found = memory.search("Tell me about the gate", min_score=0)
     assert any("oil" in one.snippet for one in found)
+
+
+ROWS = [f"| Unit{at:02} | {'red' if at % 2 else 'blue'} | {300 + at} |" for at in range(60)]
+TABLE = ["| Depot | Badge colour | Rent per month |", "|---|---|---|", *ROWS]
+CODE = ["set -e", "make build", "", "make deploy-zeppelin", "echo done"]
+
+
+@pytest.mark.parametrize("embedder", ["static", None], ids=["static", "keywords"])
+@pytest.mark.parametrize(
+    ("lines", "question", "whole"),
+    [
+        (TABLE, "rent per month of Unit41", [*TABLE[:2], ROWS[41]]),
+        ([f"> {row}" for row in TABLE], "badge colour of Unit33", [f"> {row}" for row in [*TABLE[:2], ROWS[33]]]),
+        ([row.strip("| ") for row in TABLE], "Unit07 rent", [row.strip("| ") for row in [*TABLE[:2], ROWS[7]]]),
+        (["```sh", *CODE, "```"], "deploy zeppelin", ["```sh", *CODE, "```"]),
+        (["~~~", *CODE, "~~~", "", "Then wait."], "deploy zeppelin", ["~~~", *CODE, "~~~"]),
+        ([f"    {line}" if line else "" for line in CODE], "deploy zeppelin", [f"    {line}" for line in CODE if line]),
+        (["- Start:", "", "  ```", *CODE, "  ```"], "deploy zeppelin", ["- Start:", "  ```", *CODE, "  ```"]),
+        (["- Boat", "  - Sails", "    - washed by Geertje"], "who washed", ["- Boat", "  - Sails"]),
+        (["- Boat", "\t- Sails", "\t\t- washed by Geertje"], "who washed", ["- Boat", "\t- Sails"]),
+        (["1. The mast is down.", "", "   Its key is with Geertje."], "Geertje's key", ["1. The mast is down."]),
+    ],
+    ids=["table", "quoted", "bare", "fence", "tildes", "indented", "in a list", "nested", "tabs", "continued"],
+)
+def test_what_is_not_understood_alone_is_shown_as_a_whole(tmp_path, lines, question, whole, embedder):
+    text = "\n".join(["# A title", "", "Some words before.", "", *lines, ""])
+    (tmp_path / "MEMORY.md").write_text(text, encoding="utf-8")
+    with Memory.open(tmp_path, embedder=embedder) as memory:
+        memory.sync()
+        best = memory.search(question)[0]
+    assert [line for line in whole if line not in best.snippet.split("\n")] == []
+    assert len(best.spans) <= 3
+    assert len(best.snippet) <= 700
+
+
+def test_a_long_line_is_cut_at_the_sentences_that_answer(tmp_path):
+    talk = " ".join(f"The board spoke of point {at} for long." for at in range(60))
+    (tmp_path / "MEMORY.md").write_text(f"{talk} The walrus gets a pool in May. {talk}\n", encoding="utf-8")
+    with Memory.open(tmp_path) as memory:
+        memory.sync()
+        snippet = memory.search("walrus pool")[0].snippet
+    assert "The walrus gets a pool in May." in snippet
+    assert snippet.startswith("The ")
+    assert snippet.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["![board](data:image/png;base64,DATA)", '<img src="data:image/jpeg;base64,DATA">', '{"icon": "data:image\\/png;base64,DATA"}',
+     "a { background: url(data:font/woff2;charset=utf-8;base64,DATA) }", "[1]: <data:image/png;base64,DATA>"],
+    ids=["markdown", "html", "json", "css", "reference"],
+)  # fmt: skip
+def test_the_data_of_an_image_is_neither_indexed_nor_shown(tmp_path, line):
+    text = f"# Board\n\n{line.replace('DATA', 'QUJD' * 20_000)}\n\nThe whiteboard shows the marten.\n"
+    (tmp_path / "MEMORY.md").write_text(text, encoding="utf-8")
+    with Memory.open(tmp_path) as memory:
+        memory.sync()
+        assert memory.status().chunks == 1
+        best = memory.search("whiteboard")[0]
+    assert (best.end_line, best.snippet.split("\n")[2]) == (5, line.replace("DATA", "…"))

@@ -180,3 +180,15 @@ def test_age_takes_from_what_was_said_long_ago(remember):
     plain, aged = scores[None], scores[7.0]
     # 42 days lie between the two lines.
     assert aged[2] / plain[2] == pytest.approx(aged[3] / plain[3] / 2**6)
+
+
+@EITHER
+def test_an_answer_of_the_assistant_is_no_better_than_a_note_however_often_it_was_given(remember, embedder):
+    said = [("user", "What is the boiler pressure?"), ("assistant", "The boiler pressure is 2.4 bar.")]
+    talks = {f"sessions/{at}.jsonl": transcript(said, f"2026-02-0{at}") for at in range(1, 8)}
+    note = {"memory/boiler.md": "# Boiler\n\nBoiler pressure: 1.6 bar, says the engineer.\n"}
+    memory = remember(note | QUIET | talks, embedder=embedder)
+    found = memory.search("what is the boiler pressure")
+    assert "1.6" in found[0].snippet
+    assert sum("2.4" in result.snippet for result in found) == 1
+    assert found[0].confidence == "strong"

@@ -49,7 +49,8 @@ def by_meaning(chunks, found, near, query, *, has_chunk_vectors=True):
 
 
 def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_chunk_scores_count():
-    chunks = [stored(at, f"memory/{at}.md", f"the boiler is serviced in october {at}") for at in (1, 5, 9)]
+    ends = {1: "", 5: ".", 9: "!"}
+    chunks = [stored(at, f"memory/{at}.md", f"the boiler is serviced in october{end}") for at, end in ends.items()]
     given = (chunks, dict.fromkeys((1, 5, 9), 1.0), {1: 0.71, 5: 0.70, 9: 0.74}, "When is the boiler serviced?")
     found = by_meaning(*given)
     assert [result.path for result in found] == ["memory/9.md", "memory/1.md", "memory/5.md"]

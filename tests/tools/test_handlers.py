@@ -10,6 +10,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools
+from openclaw_memory.types.files import LEFT_OUT, parse_citation
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 
 KEY = "ghp_" + "a1B2" * 9
@@ -63,10 +64,10 @@ def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
     assert answer.data["omitted"] > 0
     assert len(answer.artifact) == len(shown)
     for row, snippet in zip(answer.data["results"], shown, strict=True):
-        first, last = map(int, row["lines"].split("-"))
+        path, spans = parse_citation(row["citation"])
         file = (notes / row["path"]).read_text(encoding="utf-8").split("\n")
-        assert snippet == "\n".join(file[first - 1 : last])
-        assert row["citation"].startswith(f"{row['path']}#L{first}")
+        assert snippet == LEFT_OUT.join("\n".join(file[first - 1 : last]) for first, last in spans)
+        assert path == row["path"]
 
 
 @pytest.mark.parametrize("mode", ["on", "off", "auto"])
@@ -93,6 +94,17 @@ def test_where_all_results_are_weak_three_are_shown_or_as_many_as_are_asked_for(
     assert few["note"] == "all results say it in other words, or say something else: the memory may not answer this"
     assert len(call("memory_search", query=query, maxResults=5).data["results"]) == 5
     assert len(call("memory_search", query="zither").data["results"]) == 6
+
+
+def test_a_tool_stops_after_what_is_strong_and_says_how_much_more_there_is(notes, memory, call):
+    (notes / "memory/key.md").write_text("The spare key of the shed is with Mrs. Groen.\n", encoding="utf-8")
+    (notes / "memory/shed.md").write_text("A shed was painted.\n", encoding="utf-8")
+    memory.sync()
+    few = call("memory_search", query="Who has the spare key of the shed?").data
+    assert {row["confidence"] for row in few["results"]} == {"strong"}
+    many = call("memory_search", query="Who has the spare key of the shed?", maxResults=6).data["results"]
+    assert len(many) == len(few["results"]) + few["omitted"]
+    assert {row["confidence"] for row in many} == {"strong", "in other words"}
 
 
 def test_lines_are_read_with_the_place_where_to_read_on(call):
