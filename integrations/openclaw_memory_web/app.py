@@ -23,7 +23,6 @@ from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundErr
 from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
-from openclaw_memory.search.budget import limit_results
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
@@ -31,7 +30,7 @@ from openclaw_memory_web.rendering import Line, Span, number_lines, number_resul
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-RESULTS = 10
+RESULTS, MOST_WEAK = 10, 3
 RECENT = 20  # files on the first page
 LINES = 1_000  # of a note on one page
 LISTED = 200  # days' files, or records, on one page
@@ -348,19 +347,14 @@ def _cite(excerpt: Excerpt) -> str:
 def _search(memory: Memory, query: str) -> dict[str, Any]:
     """Search, and return the values for the template."""
     if not query:
-        return {"found": (), "shown": 0, "results": None, "trouble": None}
+        return {"found": (), "results": None, "trouble": None}
     question = read_query(query)
     if not question.text.strip():
-        return {
-            "found": (),
-            "shown": 0,
-            "results": None,
-            "trouble": "These words are only left out: name what to look for, too.",
-        }
+        return {"found": (), "results": None, "trouble": "These words are only left out: name what to look for, too."}
     try:
         results = memory.search(question.text, max_results=RESULTS, filter=question.filter, options={"explain": True})
     except OpenClawMemoryError as error:  # while somebody types, an error stands where the results would
-        return {"found": (), "shown": 0, "results": None, "trouble": str(error)}
+        return {"found": (), "results": None, "trouble": str(error)}
     matches = [
         Found(
             result,
@@ -377,7 +371,8 @@ def _search(memory: Memory, query: str) -> dict[str, Any]:
         )
         for result in sorted(results, key=lambda result: result.confidence)  # strong, then weak
     ]
-    return {"found": matches, "shown": len(limit_results(results, None)), "results": results, "trouble": None}
+    strong = sum(result.confidence == "strong" for result in results)
+    return {"found": matches, "first": strong or MOST_WEAK, "results": results, "trouble": None}
 
 
 def _read_doomed(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]:

@@ -81,7 +81,7 @@ def get_day(stored: StoredChunk) -> date | None:
 
 
 class Frame(NamedTuple):
-    """What a line is not understood without: `heads` are numbers of lines, `code` those of the code that it is in."""
+    """The lines that one is not understood without: the numbers of its `heads`, and the span of its `code`."""
 
     heads: tuple[int, ...]
     code: Span | None = None
@@ -103,7 +103,7 @@ class Outline:
     @cached_property
     def frames(self) -> Mapping[int, Frame]:
         """By number the lines that are not understood alone."""
-        return dict(_frame_lines(self.texts))
+        return dict(_list_frames(self.texts))
 
     @cached_property
     def marks(self) -> Mapping[int, int]:
@@ -119,20 +119,20 @@ class Outline:
         return [(at, frozenset(_WORD.findall(text.lower()))) for at, text in lines]
 
     def find_replacement(self, number: int) -> int | None:
-        """Return the number of the last line that says plainly that it replaces an earlier one, or None."""
+        """Return the number of the line that replaces an earlier one, or None."""
         words = frozenset(_WORD.findall(self.texts[number - 1].lower())) if self._news else frozenset()
         later = (at for at, own in self._news if at > number and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
         return max(later, default=None)
 
 
-def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Frame]]:
-    """Yield the number and the frame of lines of a note, or of a quotation below so many lines of it."""
+def _list_frames(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Frame]]:
+    """Yield the frames of lines, each with its number, where so many lines are above them."""
     items: list[tuple[int, int]] = []  # indent and number of each item that is not yet ended
     code = (0, 0)
     for kind, first, stop in split_blocks(lines):
         number, last, indent = above + first + 1, above + stop, measure_indent(lines[first])
         if kind == "item":
-            yield from _frame_items(lines[first:stop], number, items)
+            yield from _list_item_frames(lines[first:stop], number, items)
             continue
         items = [item for item in items if item[0] < indent]
         heads = tuple(at for _, at in items)
@@ -143,7 +143,7 @@ def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Fr
         elif kind == "table":
             yield from ((own, Frame((*heads, number, number + 1))) for own in range(number, last + 1))
         elif kind == "text" and _QUOTE.match(lines[first]):
-            yield from _frame_lines([_QUOTE.sub("", line, count=1) for line in lines[first:stop]], number - 1)
+            yield from _list_frames([_QUOTE.sub("", line, count=1) for line in lines[first:stop]], number - 1)
         elif kind == "text" and not heads and lines[first].startswith(("    ", "\t")):
             is_more = code[1] and not any(map(str.strip, lines[code[1] - above : first]))
             code = (code[0] if is_more else number, last)
@@ -152,8 +152,8 @@ def _frame_lines(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Fr
             yield from ((own, Frame(heads)) for own in range(number, last + 1))
 
 
-def _frame_items(lines: Sequence[str], number: int, items: list[tuple[int, int]]) -> Iterator[tuple[int, Frame]]:
-    """Yield the frames of the lines of an item, the first of which has this number; `items` follows them."""
+def _list_item_frames(lines: Sequence[str], number: int, items: list[tuple[int, int]]) -> Iterator[tuple[int, Frame]]:
+    """Yield the frames of the lines of an item, from this number on; `items` follows them."""
     for own, line in enumerate(lines, number):
         if is_item(line):
             indent = measure_indent(line)
@@ -164,7 +164,7 @@ def _frame_items(lines: Sequence[str], number: int, items: list[tuple[int, int]]
 
 
 def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
-    """Yield the number of each line that no longer holds, and of the line that says so: the widest scope first."""
+    """Yield the lines that no longer hold, each with the line that says so, by number."""
     front = count_front_matter(texts)
     if re.match(_OVER, parse_front_matter(texts[:front]).get("status", "").casefold()):
         mark = next((at for at, text in enumerate(texts[:front], 1) if _STATUS.search(text)), 1)
@@ -186,7 +186,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
                 yield heads[-1], at
             else:
                 start, (level, _) = (above[-2 if is_titled else -1]) if above else (1, (0, ""))
-                stop = next((own for own, other in headings if own > start and other[0] <= level), len(texts) + 1)
+                stop = next((own for own, heading in headings if own > start and heading[0] <= level), len(texts) + 1)
                 yield from ((number, at) for number in range(start, stop))
         elif _STATUS.search(text) or _STATUS_CELL.search(text) or _DROPPED_TASK.match(text) or _is_struck(text):
             yield at, at

@@ -151,14 +151,14 @@ class Passage(Struct, frozen=True):
     """The best lines of one place in a file: `lines` are their indices in a table, in order.
 
     `best` is the index of the best one, and `value` its value, of which `lift` comes from front matter or the header
-    of a table. `shown` are the lines with what they are not understood without.
+    of a table. `context` are the lines with what they are not understood without.
     """
 
     lines: tuple[int, ...]
     best: int
     value: float
     lift: float = 0.0
-    shown: tuple[Line, ...] = ()
+    context: tuple[Line, ...] = ()
 
 
 def rank_lines(
@@ -234,7 +234,7 @@ def rank_lines(
         share = math.exp((passage.value - passages[0].value) / weights.spread)
         vector_share = share_of_vector(vector, sum(worth.values()) - vector)
         parts = {"confidence": confidence, "share": share, VECTOR_SHARE: vector_share}
-        lines = passage.shown
+        lines = passage.context
         first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
         place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
         level: Confidence = "weak" if score < WEAK_BELOW else "strong"
@@ -358,8 +358,8 @@ class PassageFinder:
         own_values = [passage.value for passage in passages]
         for passage in self._find_in(values, notes, len(values), count):
             as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
-            said = (line.text.startswith("User: ") and not is_question(line.text) for line in passage.shown)
-            is_echo = as_good and not all(said)
+            statements = (line.text.startswith("User: ") and not is_question(line.text) for line in passage.context)
+            is_echo = as_good and not all(statements)
             passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
         return sorted(passages, key=lambda passage: -passage.value)
 
@@ -382,16 +382,16 @@ class PassageFinder:
             if top in taken or best is None or best in taken:
                 continue
             row = self._find_row(worth, best, taken)
-            picked, shown = self._grow(worth, row, taken)
+            picked, context = self._grow(worth, row, taken)
             taken.update(picked)
-            text = self._read_text(row, shown)
+            text = self._read_text(row, context)
             if text not in texts:
                 texts.add(text)
                 lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
-                passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, shown))
+                passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, context))
         return sorted(passages, key=lambda passage: -passage.value)
 
-    def _read_text(self, best: int, shown: Sequence[Line]) -> str:
+    def _read_text(self, best: int, context: Sequence[Line]) -> str:
         """Return the text that a passage is one copy of: the line with most of the query where it is long, else all.
 
         Of two documents of a program with one text each has an id of its own.
@@ -400,12 +400,12 @@ class PassageFinder:
         if DOCUMENT in metadata:
             return f"{line.path}\n{line.number}"
         line = max(
-            (line, *(own for own in shown if len(own.text) >= LONG_LINE)),
+            (line, *(own for own in context if len(own.text) >= LONG_LINE)),
             key=lambda own: count_words(own.text, self._words),
         )
         text = normalise_line(strip_role(line.text))
         is_whole = line.source == "sessions" or len(text) >= LONG_LINE
-        return text if is_whole else "\n".join(normalise_line(own.text) for own in shown)
+        return text if is_whole else "\n".join(normalise_line(own.text) for own in context)
 
     def _iterate_lines(self, worth: NDArray[np.float64], first: int, last: int) -> Iterator[int]:
         """Yield the lines of a range, best first; one that no longer holds is worth less."""
@@ -505,10 +505,7 @@ class PassageFinder:
 
 
 class Growth:
-    """The lines of one passage while it grows, each with what it is not understood without.
-
-    `room` is how many characters are left.
-    """
+    """The lines of one passage while it grows; `room` is how many characters are left."""
 
     def __init__(self, outline: Outline | None, best: Line, max_chars: int) -> None:
         self._outline, self._lines, self._runs, self.room = outline, [best], 1, max_chars - len(best.text)
@@ -524,7 +521,7 @@ class Growth:
         return self._outline.frames.get(number, Frame(())) if self._outline else Frame(())
 
     def add(self, *lines: Line) -> bool:
-        """Add lines, if there is room for them and all that they need, and no more than three runs come of it."""
+        """Add lines with all that they need, if there is room, and return whether they were."""
         new = [line for line in lines if line.start_char not in self._starts]
         return self._show({near for line in new for near in self._list_needed(line.number)}, *new)
 
@@ -545,8 +542,8 @@ class Growth:
         whole = {*frame.heads, *range(first, last + 1)}
         if not first <= self._best <= last or self._measure(self._list_missing(whole)) <= self.room:
             return whole
-        shown = [line.number for line in self._lines if first < line.number < last]
-        return {*frame.heads, *range(min([number, *shown]), max([number, *shown]) + 1)} - {number}
+        inner = [number, *(line.number for line in self._lines if first < line.number < last)]
+        return {*frame.heads, *range(min(inner), max(inner) + 1)} - {number}
 
     def _list_missing(self, numbers: Collection[int]) -> list[Line]:
         own = {line.number for line in self._lines}
