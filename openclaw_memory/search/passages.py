@@ -42,6 +42,7 @@ from openclaw_memory.search.lines import (
     cut_line,
     find_idle_front_matter,
     find_spans,
+    has_content,
     is_joined,
     is_question,
     join_lines,
@@ -52,7 +53,7 @@ from openclaw_memory.search.lines import (
 )
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of_vector
-from openclaw_memory.text.markdown_blocks import parse_heading
+from openclaw_memory.text.markdown_blocks import count_front_matter, parse_heading
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
@@ -616,13 +617,16 @@ def _share_vector(candidate: Candidate, settings: SearchConfig) -> float:
 
 
 def show_beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
-    """Return as many whole lines from the start of a file as fit, as a result with score 1.
+    """Return as many whole lines from the start of a file as fit, below its front matter, as a result with score 1.
 
     Args:
         chunks: All chunks of the file.
         max_chars: The length of the snippet, at most.
     """
     lines = split_lines(chunks)
+    texts = [line.text for line in lines]
+    front = next((at for at in range(count_front_matter(texts), len(texts)) if has_content(texts[at])), 0)
+    lines = lines[front:]
     end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
     snippet = join_lines(lines[:end])[:max_chars]
     return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.tools import memory_tools
 
 EITHER = pytest.mark.parametrize("embedder", ["default", None])
 EVERYTHING = MemoryConfig(search=SearchConfig(min_score=0.0))
@@ -192,3 +193,10 @@ def test_an_answer_of_the_assistant_is_no_better_than_a_note_however_often_it_wa
     assert "1.6" in found[0].snippet
     assert sum("2.4" in result.snippet for result in found) == 1
     assert found[0].confidence == "strong"
+
+
+def test_a_model_is_shown_two_results_of_transcripts_unless_it_asks_for_these(remember):
+    memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, config=EVERYTHING)
+    ask = {"query": "ferry to Texel", "maxResults": 6}
+    shown = [memory_tools(memory, source=source)[0].run(ask).artifact for source in (None, "sessions")]
+    assert [counted(results) for results in shown] == [(1, 2), (0, 6)]
