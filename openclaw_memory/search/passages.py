@@ -89,8 +89,9 @@ FIRST_BY_CHUNK = 1000.0
 # MMR, age and a task choose among this many times the results.
 POOL = 4
 FENCES = ("---", "...")  # around front matter
-# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
-REACH, DROP = 40, 5.0
+# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there: in a
+# whole snippet, and in the shorter passages of a budget.
+REACH, DROP, BUDGET_DROP = 40, 8.0, 5.0
 # How many runs of lines a result has at most, and how many characters between two of them are shown with them.
 MAX_RUNS, SMALL_GAP = 3, 40
 # What a line loses that is struck out or of a plan that was dropped: what holds comes first.
@@ -480,7 +481,8 @@ class PassageFinder:
         first, last = self._find_window(best)
         around = np.concatenate([np.arange(best - 1, first - 1, -1), np.arange(best + 1, last)])
         own = worth[around]
-        good = np.flatnonzero(own >= worth[best] - DROP)
+        drop = DROP if self._max_chars == self._most_chars else BUDGET_DROP
+        good = np.flatnonzero(own >= worth[best] - drop)
         order: list[int] = around[good[np.lexsort((np.abs(around[good] - best), -own[good]))]].tolist()
         if parse_heading(self._table.get_line(best).text) is not None:
             blocks = self._table.blocks
