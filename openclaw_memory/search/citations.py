@@ -19,7 +19,6 @@ from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TypeAlias
 
     from openclaw_memory.types import Store
@@ -43,7 +42,7 @@ class CitationChecker:
             workspace: The files.
             store: Returns the index; called only where a text is not simply there.
         """
-        self._workspace, self._store = workspace, store
+        self._workspace, self._store, self._root = workspace, store, str(workspace.root)
         self._notes: dict[str, tuple[Stamp, _Note]] = {}
         self._chars = 0  # of the notes
 
@@ -91,7 +90,7 @@ class CitationChecker:
 
     def _read_note(self, path: str) -> _Note:
         """Return a note, read again only if its stamp has changed or is too new to tell."""
-        stamp = _read_stamp(self._workspace.root / path)
+        stamp = _read_stamp(os.path.join(self._root, path))  # pathlib takes as long as all else
         known_stamp, note = self._notes.get(path, (None, None))
         if note is not None and known_stamp == stamp:
             return note
@@ -104,7 +103,7 @@ class CitationChecker:
         return note
 
 
-def _read_stamp(path: Path) -> Stamp | None:
+def _read_stamp(path: str) -> Stamp | None:
     """Return the values that tell two states of a file apart; None if a later write could leave the same."""
     try:
         info = os.lstat(path)

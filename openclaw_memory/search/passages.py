@@ -224,7 +224,7 @@ def rank_lines(
         passages, turn = _alternate(passages, [likely], 1), turn and 2
     if turn is not None:
         near = score_nearness(chunks, spans, candidates.cosines)
-        by_chunk = finder.find(np.add(FIRST_BY_CHUNK * near, values, dtype=np.float32), pool)
+        by_chunk = finder.find(np.add(FIRST_BY_CHUNK * near, values, dtype=np.float32), pool if turn == 1 else 1)
         passages = _alternate(passages, by_chunk if turn == 1 else by_chunk[:1], turn)
     results = []
     for passage in passages:
@@ -377,11 +377,11 @@ class PassageFinder:
         texts: set[str] = set()
         passages: list[Passage] = []
         worth = values.astype(np.float64)
-        for top in self._iterate_lines(worth, first, last):
+        for top in self._iterate_lines(worth, first, last, taken):
             if len(passages) == count:
                 break
             best = top if top not in self._aside else self._find_beside(worth, top)
-            if top in taken or best is None or best in taken:
+            if best is None or best in taken:
                 continue
             row = self._find_row(worth, best, taken)
             picked, context = self._grow(worth, row, taken)
@@ -409,13 +409,15 @@ class PassageFinder:
         is_whole = line.source == "sessions" or len(text) >= LONG_LINE
         return text if is_whole else "\n".join(normalise_line(own.text) for own in context)
 
-    def _iterate_lines(self, worth: NDArray[np.float64], first: int, last: int) -> Iterator[int]:
-        """Yield the lines of a range, best first; one that no longer holds is worth less."""
+    def _iterate_lines(
+        self, worth: NDArray[np.float64], first: int, last: int, taken: Collection[int]
+    ) -> Iterator[int]:
+        """Yield the lines of a range that are not taken, best first; one that no longer holds is worth less."""
         postponed: list[tuple[float, int]] = []
         for at in (first + np.argsort(-worth[first:last], kind="stable")).tolist():
             while postponed and postponed[0][0] <= -worth[at]:
                 yield heappop(postponed)[1]
-            if not self._contents[at]:
+            if at in taken or not self._contents[at]:
                 continue
             outline, line = self._get_outline(at)
             if outline is not None and line.number in outline.marks:
@@ -453,7 +455,8 @@ class PassageFinder:
             if self._sizes[at] >= min(room, growth.room) or at in taken or at in picked or not self._contents[at]:
                 continue
             before = growth.room
-            if growth.add(self._table.get_line(at)):
+            can_join = not growth.is_full or at + 1 in picked or at - 1 in picked or self._is_beside(at, picked)
+            if can_join and growth.add(self._table.get_line(at)):
                 picked.append(at)
             elif (filled := self._fill_gap(at, picked, taken, room)) and growth.add(*map(self._table.get_line, filled)):
                 picked += filled
@@ -466,6 +469,10 @@ class PassageFinder:
         first, last = self._find_window(best)
         more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
         return list({*picked, *(more if outline else ())}), lines
+
+    def _is_beside(self, at: int, picked: Sequence[int]) -> bool:
+        """Return whether there are only blank lines between a line and a picked one."""
+        return any(self._before[max(own, at)] == self._before[min(own, at) + 1] for own in picked)
 
     def _fill_gap(self, at: int, picked: Sequence[int], taken: set[int], room: int) -> list[int]:
         """Return a line and those in the smallest gap between it and others, if nothing has taken them and all fit."""
@@ -519,6 +526,11 @@ class Growth:
             says = (outline.marks.get(best.number), outline.find_replacement(best.number))
             self._show([near for number in says if number for near in (number, *self._list_needed(number))])
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many runs as may be."""
+        return self._runs >= MAX_RUNS
+
     def get_frame(self, number: int) -> Frame:
         """Return the frame of a line."""
         return self._outline.frames.get(number, Frame(())) if self._outline else Frame(())
@@ -531,9 +543,8 @@ class Growth:
     def finish(self) -> tuple[Line, ...]:
         """Return the lines in their order, with those of small gaps between them."""
         for above, below in pairwise(self._lines[:]) if self._outline and self._runs > 1 else ():
-            gap = range(above.number + 1, below.number)
-            if self._outline and sum(len(self._outline.texts[number - 1]) + 1 for number in gap) <= SMALL_GAP:
-                self._show(gap)
+            if below.start_char - above.end_char <= SMALL_GAP:
+                self._show(range(above.number + 1, below.number))
         return tuple(self._lines)
 
     def _list_needed(self, number: int) -> set[int]:
