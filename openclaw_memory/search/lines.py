@@ -102,12 +102,12 @@ class Outline:
 
     @cached_property
     def frames(self) -> Mapping[int, Frame]:
-        """By number the lines that are not understood alone."""
+        """The frames of lines, by number."""
         return dict(_list_frames(self.texts))
 
     @cached_property
     def marks(self) -> Mapping[int, int]:
-        """By number the lines that no longer hold, with the number of the line that says so."""
+        """The numbers of outdated lines, each with that of the line that marks it."""
         return dict(_find_marks(self.texts, self.frames)) if any(map(_MARKED.search, self.texts)) else {}
 
     def _is_code(self, number: int) -> bool:
@@ -164,7 +164,7 @@ def _list_item_frames(lines: Sequence[str], number: int, items: list[tuple[int, 
 
 
 def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
-    """Yield the lines that no longer hold, each with the line that says so, by number."""
+    """Yield the numbers of outdated lines, each with that of the line that marks it."""
     front = count_front_matter(texts)
     if re.match(_OVER, parse_front_matter(texts[:front]).get("status", "").casefold()):
         mark = next((at for at, text in enumerate(texts[:front], 1) if _STATUS.search(text)), 1)
@@ -193,7 +193,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
 
 
 def _is_struck(text: str) -> bool:
-    """Return whether all that a line says is struck out; a date or a mark beside it says nothing."""
+    """Return whether a line is struck out, apart from dates and marks."""
     return _STRUCK.search(text) is not None and not _REMARK.sub("", _STRUCK.sub("", text))
 
 

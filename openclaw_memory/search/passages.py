@@ -455,8 +455,7 @@ class PassageFinder:
             if self._sizes[at] >= min(room, growth.room) or at in taken or at in picked or not self._contents[at]:
                 continue
             before = growth.room
-            can_join = not growth.is_full or at + 1 in picked or at - 1 in picked or self._is_beside(at, picked)
-            if can_join and growth.add(self._table.get_line(at)):
+            if growth.add(self._table.get_line(at)):
                 picked.append(at)
             elif (filled := self._fill_gap(at, picked, taken, room)) and growth.add(*map(self._table.get_line, filled)):
                 picked += filled
@@ -469,10 +468,6 @@ class PassageFinder:
         first, last = self._find_window(best)
         more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
         return list({*picked, *(more if outline else ())}), lines
-
-    def _is_beside(self, at: int, picked: Sequence[int]) -> bool:
-        """Return whether there are only blank lines between a line and a picked one."""
-        return any(self._before[max(own, at)] == self._before[min(own, at) + 1] for own in picked)
 
     def _fill_gap(self, at: int, picked: Sequence[int], taken: set[int], room: int) -> list[int]:
         """Return a line and those in the smallest gap between it and others, if nothing has taken them and all fit."""
@@ -525,11 +520,6 @@ class Growth:
         if outline is not None:
             says = (outline.marks.get(best.number), outline.find_replacement(best.number))
             self._show([near for number in says if number for near in (number, *self._list_needed(number))])
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many runs as may be."""
-        return self._runs >= MAX_RUNS
 
     def get_frame(self, number: int) -> Frame:
         """Return the frame of a line."""
