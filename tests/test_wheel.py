@@ -85,7 +85,7 @@ def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
     command = [sys.executable, "-P", "-m", "openclaw_memory", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "memory/2026-05-12.md#L3-L4" in done.stdout
+    assert "memory/2026-05-12.md#L3" in done.stdout
 
 
 # --- the sdist

@@ -95,7 +95,7 @@ def search(
             filter={**days_and_path, **_read_filters(filters), **asked_query.filter},
             options={"explain": explain},
         )
-        results = limit_results(results, max_results)
+        results = results if asked_query.phrases else limit_results(results, max_results)
         state = memory.status() if (outcome.error and not results) or no_sync else None
         if outcome.error is not None and state is not None and state.last_sync is None:
             raise outcome.error  # there is no index to answer from, and none can be built

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from heapq import heappop, heappush
 from itertools import accumulate, islice, pairwise, zip_longest
 from operator import attrgetter
@@ -336,6 +336,16 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
     return 1 / (1 + math.exp(min(-weights.slope * (evidence - weights.middle), MAX_EXPONENT)))
 
 
+def _find_outline(
+    table: LineTable, read_outline: Callable[[str], Outline | None], at: int
+) -> tuple[Outline | None, Line]:
+    """Return the outline of a line's note, if it still has the line, and the line."""
+    line = table.get_line(at)
+    outline = read_outline(line.path) if line.source == "memory" else None
+    is_there = outline is not None and line.number <= len(outline.texts)
+    return (outline if is_there and outline and line.text in outline.texts[line.number - 1] else None), line
+
+
 class PassageFinder:
     """Finds the best passages of a table of lines, for several values of the lines."""
 
@@ -347,8 +357,7 @@ class PassageFinder:
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._before = [0, *accumulate(self._sizes)]
         self._aside = _find_aside(table, query.words)
-        self._read_outline = cache(read_outline)
-        self._get_outline = cache(self._find_outline)
+        self._get_outline = cache(partial(_find_outline, table, cache(read_outline)))
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -426,13 +435,6 @@ class PassageFinder:
             else:
                 yield at
         yield from (at for _, at in sorted(postponed))
-
-    def _find_outline(self, at: int) -> tuple[Outline | None, Line]:
-        """Return the outline of a line's note, if it still has the line, and the line."""
-        line = self._table.get_line(at)
-        outline = self._read_outline(line.path) if line.source == "memory" else None
-        is_there = outline is not None and line.number <= len(outline.texts)
-        return (outline if is_there and outline and line.text in outline.texts[line.number - 1] else None), line
 
     def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""

@@ -96,7 +96,7 @@ def test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_s
     (notes / "memory/many.md").write_text(text)
     with Memory.open(notes, embedder=None) as memory:
         report = memory.sync()
-        assert memory.search(f"Note {most - 1}")[0].start_line == most
+        assert memory.search(f"Note {most - 1}")[0].end_line == most
         assert "memory/many.md" in report.added
         end = text.index(f"# Note {most}") - 1
         (skipped,) = report.skipped
