@@ -89,9 +89,8 @@ FIRST_BY_CHUNK = 1000.0
 # MMR, age and a task choose among this many times the results.
 POOL = 4
 FENCES = ("---", "...")  # around front matter
-# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there: in a
-# whole snippet, and in the shorter passages of a budget.
-REACH, DROP, BUDGET_DROP = 40, 8.0, 5.0
+# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
+REACH, DROP = 40, 5.0
 # How many runs of lines a result has at most, and how many characters between two of them are shown with them.
 MAX_RUNS, SMALL_GAP = 3, 40
 # What a line loses that is struck out or of a plan that was dropped: what holds comes first.
@@ -384,6 +383,7 @@ class PassageFinder:
         """
         taken: set[int] = set()
         texts: set[str] = set()
+        shown: set[tuple[str, int]] = set()  # also as the context of others, such as the item of a nested list
         passages: list[Passage] = []
         worth = values.astype(np.float64)
         for top in self._iterate_lines(worth, first, last, taken):
@@ -395,9 +395,10 @@ class PassageFinder:
             row = self._find_row(worth, best, taken)
             picked, context = self._grow(worth, row, taken)
             taken.update(picked)
-            text = self._read_text(row, context)
-            if text not in texts:
+            text, places = self._read_text(row, context), {(line.path, line.start_char) for line in context}
+            if text not in texts and not places <= shown:
                 texts.add(text)
+                shown |= places
                 lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
                 passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, context))
         return sorted(passages, key=lambda passage: -passage.value)
@@ -462,7 +463,8 @@ class PassageFinder:
             elif (filled := self._fill_gap(at, picked, taken, room)) and growth.add(*map(self._table.get_line, filled)):
                 picked += filled
             room -= before - growth.room
-        lines = growth.finish()
+        own_file = self._table.files[best]
+        lines = growth.finish([int(self._table.numbers[at]) for at in taken if self._table.files[at] == own_file])
         if len(lines) == len(picked):
             return picked, lines
         heads = {own for near in picked for own in growth.get_frame(int(self._table.numbers[near])).heads}
@@ -485,8 +487,7 @@ class PassageFinder:
         first, last = self._find_window(best)
         around = np.concatenate([np.arange(best - 1, first - 1, -1), np.arange(best + 1, last)])
         own = worth[around]
-        drop = DROP if self._max_chars == self._most_chars else BUDGET_DROP
-        good = np.flatnonzero(own >= worth[best] - drop)
+        good = np.flatnonzero(own >= worth[best] - DROP)
         order: list[int] = around[good[np.lexsort((np.abs(around[good] - best), -own[good]))]].tolist()
         if parse_heading(self._table.get_line(best).text) is not None:
             blocks = self._table.blocks
@@ -532,11 +533,12 @@ class Growth:
         new = [line for line in lines if line.start_char not in self._starts]
         return self._show({near for line in new for near in self._list_needed(line.number)}, *new)
 
-    def finish(self) -> tuple[Line, ...]:
-        """Return the lines in their order, with those of small gaps between them."""
+    def finish(self, taken: Collection[int]) -> tuple[Line, ...]:
+        """Return the lines in their order, with those of small gaps between them; `taken` are shown by another."""
         for above, below in pairwise(self._lines[:]) if self._outline and self._runs > 1 else ():
-            if below.start_char - above.end_char <= SMALL_GAP:
-                self._show(range(above.number + 1, below.number))
+            gap = range(above.number + 1, below.number)
+            if below.start_char - above.end_char <= SMALL_GAP and set(gap).isdisjoint(taken):
+                self._show(gap)
         return tuple(self._lines)
 
     def _list_needed(self, number: int) -> set[int]:
