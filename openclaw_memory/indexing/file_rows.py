@@ -16,9 +16,9 @@ from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import describe_document, make_metadata
-from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day
+from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day, parse_title_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
-from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
 from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import detect_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
@@ -94,7 +94,7 @@ def make_record(file: MemoryFile, last: FileRecord | None = None) -> FileRecord:
 
 
 def is_unchanged(record: FileRecord, last: FileRecord | None) -> bool:
-    """Return whether the rows of a note are those of its last record: it has the same text, vectors and day."""
+    """Return whether the rows of a note are those of its last record: it has the same text and vectors."""
     return last is not None and (last.hash, last.source, last.vectors_missing) == (record.hash, record.source, None)
 
 
@@ -154,16 +154,16 @@ def make_note_rows(
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
     if document is not None and (about := describe_document(document)):
         chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
-    if DAY not in metadata:
+    if document is None:
         chunks = [_add_day(piece, day) for piece in chunks]
     return _make_rows(chunks, path, day, detect_language(text), with_vectors=with_vectors)
 
 
 def _add_day(piece: Chunk, day: datetime.date | None) -> Chunk:
-    """Return a chunk with the day of the nearest dated heading in its metadata, if that is not the day of its note."""
-    titles = piece.context.split(" > ")
+    """Return a chunk with the day of the nearest heading that begins with one, if that is not the day of its note."""
     first = piece.text.lstrip().partition("\n")[0]
-    own = next(filter(None, map(parse_day, [*([first] if first.startswith("#") else []), *reversed(titles)])), None)
+    titles = [*([first] if first.startswith("#") else []), *reversed(piece.context.split(" > "))]
+    own = next(filter(None, map(parse_title_day, titles)), None)
     return piece if own in (None, day) else replace(piece, metadata={**piece.metadata, DAY: str(own)})
 
 
@@ -249,7 +249,7 @@ def _make_rows(
 ) -> list[ChunkRow]:
     is_named = not path.startswith(f"{DOCUMENTS_FOLDER}/")  # the name of a document is its id, which says nothing
     name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl") if is_named else ""
-    marks = [mark_language(language)] if language in STEMMERS and language != DEFAULT_LANGUAGE else []
+    marks = [] if language == DEFAULT_LANGUAGE else [mark_language(language if language in STEMMERS else UNSTEMMED)]
 
     @cache  # most chunks have the context and the day of the one before
     def make_context(context: str, day: datetime.date | None) -> str:

@@ -33,7 +33,8 @@ from openclaw_memory.workspace.paths import RECORDS_FOLDER
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
 MAX_CONTEXT = 200  # characters of the metadata of a document that are embedded with each of its chunks
-_WORDS = re.compile(r"^(?!.*[/\\])(?!\S*\d\S*$).*[^\W\d_]{2}", re.DOTALL)  # not a path, an id, a day or a number
+_LETTER = re.compile(r"[^\W\d_]")
+_PATH_OR_ID = re.compile(r"\S*[/\\]\S*[/\\.]\S*|\S*\d\S{14,}|\d\S*\d")
 _DAY_FIELDS = ("date", "created", "created_at")
 
 
@@ -67,14 +68,18 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
 def describe_document(document: FrontMatter) -> str:
     """Join the metadata of a document for the context of its chunks.
 
-    These are the texts under the keys that its field `context` lists, or else all short ones that have words.
+    These are the texts under the keys that its field `context` lists, or else all short ones that are not paths, ids or
+    numbers.
     """
     fields: Any = document.fields.get("metadata")
     fields = fields if isinstance(fields, dict) else {}
     names = document.fields.get("context")
-    values = [fields.get(str(name)) for name in (names if isinstance(names, list) else fields)]
-    texts = (value for value in values if isinstance(value, str) and len(value) <= MAX_CONTEXT)
-    return " > ".join(text for text in texts if _WORDS.search(text) and redact(text) == text)[:MAX_CONTEXT]
+    if isinstance(names, list):
+        texts = [fields[name] for name in names if isinstance(fields.get(name), str)]
+    else:
+        values = (value for value in fields.values() if isinstance(value, str) and len(value) <= MAX_CONTEXT)
+        texts = [value for value in values if _LETTER.search(value) and not _PATH_OR_ID.fullmatch(value.strip())]
+    return " > ".join(text for text in texts if redact(text) == text)[:MAX_CONTEXT]
 
 
 def _select_scalars(fields: Mapping[str, Any]) -> dict[str, Scalar | None]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from openclaw_memory.search.phrases import compile_phrase, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
-from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, mark_language
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory.types.conditions import make_chunk_test
@@ -67,7 +67,7 @@ class Candidates(Struct, frozen=True, dict=True):
 
 def list_languages(store: Store) -> tuple[str, ...]:
     """Return the languages of the notes of an index, English first."""
-    marks = {mark_language(name): name for name in STEMMERS if name != DEFAULT_LANGUAGE}
+    marks = {mark_language(name): name for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}
     frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(marks))).frequencies
     return (DEFAULT_LANGUAGE, *(name for mark, name in marks.items() if frequencies[mark]))
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.text.days import Mention, split_dates
-from openclaw_memory.text.languages import DAY_WORDS, DEFAULT_LANGUAGE
+from openclaw_memory.text.languages import BOUND_WORDS, DAY_WORDS, DEFAULT_LANGUAGE
 from openclaw_memory.text.terms import (
     find_identifiers,
     fold,
@@ -139,6 +139,8 @@ def _has_general_words(text: str, content: Sequence[str], dates: Sequence[str]) 
     for part in dates:
         text = text.replace(part, " ")
     beside = set(split_words(text))
+    if beside & BOUND_WORDS:
+        return False
     return all(word in DAY_WORDS or word not in beside for word in map(fold, content))
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from openclaw_memory.embeddings.selection import embed_query
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Candidates, find_candidates, find_excluded
-from openclaw_memory.search.day_results import answer_days, check_days
+from openclaw_memory.search.day_results import explain_missing_day, keep_mentions, list_days
 from openclaw_memory.search.features import weigh_tokens
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.lines import Outline
@@ -78,8 +78,8 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     settings, embedder = request.settings, index.embedder
     today = index.today or datetime.now(UTC).date()
     query = parse_query(request.query, index.languages, today)
-    if query.is_about_days and (answer := answer_days(index.store, query, request, today)) is not None:
-        return answer
+    is_about_days = query.is_about_days and not request.filter.phrases
+    days = list_days(index.store, query, request) if is_about_days else []
     task = parse_query(request.options.task or "", index.languages) if request.has_task else None
     counted, reason = [*chain(*task.stems)] if task else (), None
     try:
@@ -119,9 +119,11 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
-    if query.dates:
-        results, missing = check_days(index.store, query, results, candidates.chunks, today)
-        reason = missing or reason
+    if is_about_days:
+        named = keep_mentions(results, query, today)
+        results = [*days, *(own for own in named if not any(has_common_line(own, first) for first in days))]
+    if query.dates and not days:
+        reason = explain_missing_day(index.store, query, candidates.chunks, today) or reason
     ordered = order_results(results, query.text, settings.mmr)
     selected = select_results(ordered, settings, index.max_transcript_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)

@@ -36,13 +36,13 @@ _AMBIGUOUS = frozenset(
     {"may", "march", "mars", "mar", "august", "mai", "mei", "jan", "dec", "april", "june", "sep", "avril", "marco"}
 )
 _WEEKDAYS = (
-    "monday maandag montag lundi lunes lunedi понедельник",
-    "tuesday dinsdag dienstag mardi martes martedi вторник",
-    "wednesday woensdag mittwoch mercredi miercoles mercoledi среду",
-    "thursday donderdag donnerstag jeudi jueves giovedi четверг",
-    "friday vrijdag freitag vendredi viernes venerdi пятницу",
-    "saturday zaterdag samstag samedi sabado sabato субботу",
-    "sunday zondag sonntag dimanche domingo domenica воскресенье",
+    "monday maandag montag lundi lunes lunedi segunda-feira понедельник понедельника",
+    "tuesday dinsdag dienstag mardi martes martedi terca-feira вторник вторника",
+    "wednesday woensdag mittwoch mercredi miercoles mercoledi quarta-feira среду среды",
+    "thursday donderdag donnerstag jeudi jueves giovedi quinta-feira четверг четверга",
+    "friday vrijdag freitag vendredi viernes venerdi sexta-feira пятницу пятницы",
+    "saturday zaterdag samstag samedi sabado sabato субботу субботы",
+    "sunday zondag sonntag dimanche domingo domenica воскресенье воскресенья",
 )
 _NUMBER_OF_WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
 _NUMBER_OF_WEEKDAY |= {
@@ -55,15 +55,16 @@ _DAYS_AGO = {
     1: "yesterday gisteren gestern hier ayer ieri ontem вчера 昨天 昨日 어제",
     2: "eergisteren vorgestern avant-hier anteayer позавчера 前天 一昨日 그저께",
 }
-_AGO_OF_WORD = {"the day before yesterday": 2}
+_AGO_OF_WORD = {"the day before yesterday": 2, "day before yesterday": 2}
 _AGO_OF_WORD |= {word: days for days, words in _DAYS_AGO.items() for word in words.split()}
 _UNITS = {
     "day": "days? dag dagen tage? tagen jours? dias? giorn[io] день дня дней 天 日 일",
-    "week": "weeks? weken wochen? semaines? semanas? settiman[ae] недел[яюиье] 周 星期 週間?",
+    "week": "weeks? weken wochen? semaines? semanas? settiman[ae] недел[яюиье] неделю 周 星期 週間? 주",
     "month": "months? maand maanden monate? monaten mois mes meses mes[ei] месяцев месяца месяце месяц 个?月 か月 달",
     "year": "years? jaar jaren jahre? jahren ans annees? annee anos? ann[io] года году год лет 年 년",
 }
 _UNIT = "|".join(f"(?P<{name}>{'|'.join(words.split())})" for name, words in _UNITS.items())
+_LONG_UNIT = _UNIT.partition("|(?P<week>")[2].join(("(?P<week>", ""))  # the last day is not yesterday
 _NUMBERS = (
     "a an one een ein einem einer un une una uno один одну 一",
     "two twee zwei deux dos due два две 二 两",
@@ -81,7 +82,7 @@ _WEEKDAY = "|".join(sorted(_NUMBER_OF_WEEKDAY, key=len, reverse=True))
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 # Compiled for the first text that may match: that takes a millisecond.
-_ISO = r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>0[1-9]|[12]\d|3[01]))?\b"
+_ISO = r"\b(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])(?:[-/](?P<day>0[1-9]|[12]\d|3[01]))?\b"
 _NUMERIC = r"\b(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<month>0?[1-9]|1[0-2])\.(?:\s?(?P<year>(?:19|20)\d\d)\b|(?!\d))"
 _CJK = rf"(?:{_YEAR}\s*[年년]\s*)?(?P<month>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<day>3[01]|[12]\d|0?[1-9])\s*[日号일])?"
 _DAY_MONTH = rf"\b{_DAY}\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?"
@@ -91,25 +92,29 @@ _LONGEST_BEFORE = 40  # characters that are looked at for a word before a month,
 _BEFORE_A_MONTH = (
     r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|early|late|mid|seit|sinds|depuis|desde)\s+$"
 )
-_SINCE = r"(?:\b(?:since|seit(?: dem)?|sinds|depuis(?: le)?|desde(?: el)?|dal?|со?)\s+|自从?\s*)$"
-_LAST = r"last|previous|vorige|letzte[nrs]?|vergangene[nrs]?|прошл\w+|上个?|先|지난"
+_SINCE = r"(?:\b(?:since|seit(?: dem)?|sinds|depuis(?: le)?|desde(?: el)?|da|dal|с|со)\s+|自从?\s*|从\s*)$"
+# Before a day without a year that has no name of a month: "3.10." may be a version.
+_ON_A_DAY = r"\b(?:am|vom|zum|seit|bis|den|dem|der|op|le|el|il|om|du)\s+$"
+_LAST = r"last|previous|vorige?|letzte[nmrs]?|vergangene[nmrs]?|прошл\w+|上个?|先|지난|去|昨"
 _THIS = r"this|deze|dit|diese[nrsm]?|cette|ce|esta|este|questa|questo|эт(?:ой|у|ом|от)|[本这]个?|今|이번"
-_BEFORE_WEEKDAY = rf"on|since|am|vom|seit|op|sinds|le|depuis|el|desde|в|во|с|{_LAST}"
+_BEFORE_WEEKDAY = rf"on|since|am|vom|seit|op|sinds|afgelopen|le|depuis|el|desde|da|dal|na|в|во|с|со|{_LAST}"
 _WORD_AGO = "|".join(
     word if word >= "\u3000" else rf"\b{word}\b" for word in sorted(_AGO_OF_WORD, key=len, reverse=True)
 )
 # Phrases that relate to a day, those with more words first.
 _RELATIVE = (
+    r"上?(?P<weekday>(?:周|星期)[一二三四五六日]|[月火水木金土日]曜日)",
     rf"\b(?P<few>last|past|letzten|laatste|afgelopen|dernier[es]*|ultim[oa]s|последние)\s+{_COUNT}\s+(?:{_UNIT})\b",
     rf"\b(?P<few>past|afgelopen|последн\w+)\s+(?:{_UNIT})\b",
     rf"\b{_COUNT}\s*(?:{_UNIT})\s+(?:ago|geleden|fa|atras|назад)\b",
     rf"\b(?:vor|il y a|hace|ha)\s+{_COUNT}\s+(?:{_UNIT})\b",
     rf"{_COUNT}\s*(?:{_UNIT})之?前",
-    rf"(?<!\w)(?:{_LAST})\s*(?:{_UNIT})(?!\w*[a-zа-я])",
+    rf"\b(?:{_LONG_UNIT})\s+назад\b",
+    rf"(?<!\w)(?:{_LAST})\s*(?:{_LONG_UNIT})(?!\w*[a-zа-я])",
     rf"(?<!\w)(?P<this>{_THIS})\s*(?:{_UNIT})(?!\w*[a-zа-я])",
-    rf"\b(?:{_UNIT})\s+(?:derniere?|passee?|pasad[oa]|scors[oa]|passad[oa])\b",
+    rf"\b(?:{_LONG_UNIT})\s+(?:derniere?|passee?|pasad[oa]|scors[oa]|passad[oa])\b",
     _WORD_AGO,
-    rf"(?:\b(?:{_BEFORE_WEEKDAY})\s+|上)(?P<weekday>{_WEEKDAY})(?:\s+(?:dernier|pasado|scorso))?(?!\w)",
+    rf"\b(?:{_BEFORE_WEEKDAY})\s+(?P<weekday>{_WEEKDAY})(?:\s+(?:dernier|pasado|scorso))?(?!\w)",
     rf"\b(?P<weekday>{_WEEKDAY})\s+(?:dernier|pasado|scorso)\b",
 )
 # Each such phrase has a word that begins with one of these, or one beyond ASCII.
@@ -128,9 +133,13 @@ MAX_MONTH_TERMS = 24
 # A day in a name: `2026-05-10`, `2026_05_10`, `2026.05.10` or `2026 05 10`; `20260510`, alone or before a time of day;
 # `10-05-2026`, where only one reading is a day, or `10.05.2026`; `2026/05/10` and `2026/05-May/10-x` in folders.
 _NAMED = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_. ]?)(\d\d)\2(\d\d)(?:\d{4}|\d{6})?(?!\d)")
+_NAMED_SHORT = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_])(\d\d?)\2(\d\d?)(?!\d)")
 _NAMED_LAST = re.compile(r"(?<!\d)(\d\d?)([-_.])(\d\d?)\2((?:19|20)\d\d)(?!\d)")
-_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_.])[^/]*$")
+_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_./])")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
+_TITLE_DAY = re.compile(
+    rf"[\W_]*(?:(?:{_WEEKDAY}|mon|tues?|wed|thu(?:rs)?|fri|sat|sun|mo|di|mi|do|fr|sa|so)[\W_]+)?(?=\d|(?:{_MONTH})\b)"
+)
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}([-_.])\d{2}\1\d{2}\s*")
 
 
@@ -143,7 +152,8 @@ class DateMention(Struct, frozen=True):
 
     def find_single_day(self, today: date) -> date | None:
         """Return the day that is named; without a year the latest such day until today. None for a month or year."""
-        return _find_first(self, today) if self.month and self.day else None
+        day = _find_first(self, today) if self.month and self.day else None
+        return day if day is not None and self.has_day(day) else None
 
     def rate_agreement(self, day: date) -> float:
         """Return 1 for the day or month named, less the further the date is from it, and 0 beyond some weeks.
@@ -216,14 +226,17 @@ def get_path_day(path: str) -> date | None:
         path: The path of the note, relative to the workspace.
     """
     plain = _ENDING.sub("", path.replace("\\", "/"))
-    if match := _IN_FOLDERS.search(plain):
-        return _make_day(match[1], match[2], match[3])
-    return parse_day(plain.rpartition("/")[2])
+    if ".jsonl" in path:  # the messages of a transcript have days
+        return None
+    folders, _, name = plain.rpartition("/")
+    if (day := parse_day(name)) is None and (match := _IN_FOLDERS.search(plain)):
+        day = _make_day(match[1], match[2], match[3])
+    return day or next(filter(None, map(parse_day, reversed(folders.split("/")))), None)
 
 
 def parse_day(text: str) -> date | None:
     """Return the first whole day in a name, a title or a field, in any usual form; None without one."""
-    for match in _NAMED.finditer(text):
+    for match in (*_NAMED.finditer(text), *_NAMED_SHORT.finditer(text)):
         if day := _make_day(match[1], match[3], match[4]):
             return day
     for first, sign, second, year in _NAMED_LAST.findall(text):
@@ -235,6 +248,14 @@ def parse_day(text: str) -> date | None:
     mentions = (mention for mention, _ in split_dates(text) if isinstance(mention, DateMention))
     days = (_make_day(each.year, each.month, each.day) for each in mentions if each.year and each.day)
     return next(filter(None, days), None)
+
+
+def parse_title_day(title: str) -> date | None:
+    """Return the day that a title begins with, also after a weekday; None for one that only mentions a day."""
+    folded = fold(title)
+    if (start := _TITLE_DAY.match(folded)) is None:
+        return None
+    return parse_day(" ".join(folded[start.end() :].split()[:3]))
 
 
 def is_date_title(text: str) -> bool:
@@ -295,7 +316,7 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
         query: The query.
         today: The day of the query, to which "yesterday" and "last week" relate; None leaves these out.
     """
-    text = fold(query)
+    text = fold(query).replace("\u2019", "'")
     mentions: list[tuple[Mention, str]] = []
 
     def take(pattern: str) -> None:
@@ -322,20 +343,22 @@ def _read_mention(match: re.Match[str], before: str, today: date | None) -> Ment
     """Return the date or days of a match, or None if it is not a date."""
     groups = match.groupdict()
     if match.re.pattern in _CALENDAR or today is None:
-        mention: Mention | None = _read_date(groups, before, today)
+        mention: Mention | None = _read_date(match, before, today)
     else:
         mention = _read_relative(groups, match, today)
-    lead = f"{match[0].split()[0]} " if groups.get("weekday") else before
+    lead = before + (match[0][: match.start("weekday") - match.start()] if groups.get("weekday") else "")
     if mention is None or today is None or not re.search(_SINCE, lead):
         return mention
     first = mention.first if isinstance(mention, DayRange) else _find_first(mention, today)
     return DayRange(first, today)
 
 
-def _read_date(groups: dict[str, str | None], before: str, today: date | None) -> DateMention | None:
-    year, month, day = groups.get("year"), groups.get("month"), groups.get("day")
+def _read_date(match: re.Match[str], before: str, today: date | None) -> DateMention | None:
+    year, month, day = map(match.groupdict().get, ("year", "month", "day"))
     is_doubtful = month in _AMBIGUOUS or month in _ABBREVIATIONS
     if is_doubtful and not (day or year or re.search(_BEFORE_A_MONTH, before)):
+        return None
+    if match.re.pattern == _NUMERIC and not year and not re.search(_ON_A_DAY, before):
         return None
     number = None if month is None else int(month) if month.isdigit() else _NUMBER_OF_MONTH[month]
     if today and number and not year and re.search(rf"(?:{_LAST})\s+$", before):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 DEFAULT_LANGUAGE = "en"
+UNSTEMMED = "none"  # in place of a language that has no stemmer
 
 # The Snowball algorithms of PyStemmer.
 STEMMERS = {
@@ -41,3 +42,4 @@ def _read_words() -> dict[str, frozenset[str]]:
 
 STOP_WORDS = _read_words()
 DAY_WORDS = STOP_WORDS.pop("day")  # of a question for a day as a whole
+BOUND_WORDS = STOP_WORDS.pop("bound")  # that make a day the limit of a time

@@ -66,7 +66,8 @@ def test_a_day_without_notes_is_said_and_not_answered_with_another(memory, quest
     results = search(memory, question)
     assert list(results) == []
     assert "no note is of 2026-11-2" in results.reason
-    assert "Daily/2026-11-27.md" in results.reason or "memory/2026-11-28.md" in results.reason
+    assert "the nearest are of 2026-11-27 and 2026-11-28" in results.reason
+    assert "Daily" not in results.reason, "not everybody may see that file"
 
 
 def test_a_question_that_mentions_a_day_prefers_its_notes(memory):
@@ -81,3 +82,50 @@ def test_a_filter_narrows_a_question_about_days(memory):
     assert [own.path for own in search(memory, "since Monday", filter={"path": "Daily/"})] == ["Daily/2026-11-27.md"]
     without = search(memory, "yesterday", filter={"without": "bicycle"})
     assert [own.path for own in without] == []
+
+
+def test_a_time_without_notes_is_said(memory):
+    results = search(memory, "what did I do last month?")
+    assert (list(results), results.reason) == ([], "no note is of a day from 2026-10-01 to 2026-10-31")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what is planned on Friday", "what did I do before November 27", "what is new in 2.3.", "the last day of work",
+        "boiler version 1.2.3", "bicycle by Friday",
+    ],
+)  # fmt: skip
+def test_a_question_that_only_mentions_a_day_is_not_confined_to_it(memory, question):
+    assert len({result.path for result in search(memory, question)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "question"),
+    [
+        ("todo.md", "- 2026-11-26: call the plumber\n", "what do I have to do on Thursday"),
+        ("plan.md", "On November 26 the dentist comes.\n", "what happens on November 26?"),
+        ("log.md", "---\ncreated: 2025-01-01\n---\n# Log\n\n## 2026-11-26\n\n- painted the shed\n", "vor drei Tagen"),
+        ("2026-11-26/standup.md", "Spoke of the shed.\n", "since Thursday"),
+        ("2026/11/26/standup.md", "Spoke of the shed.\n", "am Donnerstag"),
+    ],
+)
+def test_a_day_is_found_wherever_it_is_said(memory, path, text, question):
+    file = memory.workspace.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    memory.sync()
+    assert path in {result.path for result in search(memory, question)}
+
+
+def test_a_heading_that_only_mentions_a_day_leaves_its_lines_to_the_day_of_the_note(memory):
+    note = "# Notes\n\n## Prepare the launch of 2026-12-24\n\nBook the hall.\n"
+    (memory.workspace.root / "memory/2026-11-26.md").write_text(note, encoding="utf-8")
+    memory.sync()
+    assert "Book the hall." in search(memory, "what happened on Thursday?")[0].snippet
+
+
+def test_a_phrase_counts_in_a_question_for_a_day(memory):
+    assert [own.path for own in search(memory, "Friday", filter={"phrases": ["bought plums"]})] == [
+        "Daily/2026-11-27.md"
+    ]

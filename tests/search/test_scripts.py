@@ -109,3 +109,20 @@ LOG = "\n".join(f"ERROR worker {at} could not reach the queue and will try again
 )
 def test_what_is_asked_with_a_pasted_text_is_found(memory, question):
     assert "roses" in memory.search(question)[0].snippet
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("פגישה על running services ב-GitHub", "running services"),
+        ("회의에서 dashboards 를 보았다", "dashboards"),
+        ("---\nlang: hr\n---\nPisanje knjige: running meetings", "running meetings"),
+        ("Зустріч про dashboards і сервери", "dashboards"),
+    ],
+)
+@pytest.mark.parametrize("embedder", ["static", None])
+def test_an_exact_word_is_found_whatever_language_its_note_is_taken_for(tmp_path, text, question, embedder):
+    (tmp_path / "MEMORY.md").write_text(text, encoding="utf-8")
+    with Memory.open(tmp_path, embedder=embedder) as memory:
+        memory.sync()
+        assert memory.search(question)[0].path == "MEMORY.md"

@@ -89,7 +89,7 @@ def test_any_text_is_read_without_an_error(text):
         "Daily/2026-05-10.md", "2026-05-10.md", "journals/2026_05_10.md", "daily.journal.2026.05.10.md",
         "20260510-market.md", "memory/2026-05-10 Sun.md", "2026/05/10.md", "2026/05-May/10.md", "memory/daily-2026-05-10.md",
         "memory/2026-05-10-1908.md", "202605101908 Market.md", "May 10th, 2026.md", "10 mei 2026.md", "2026年5月10日.md",
-        "10.05.2026.md", "Daily/2026-05-10.md.age", "notes/2026-05-10.org", "2026/2026-05/10.md",
+        "10.05.2026.md", "2026-5-10.md", "2026-05-10/notes.md", "2026/05/10/notes.md", "Daily/2026-05-10.md.age", "notes/2026-05-10.org", "2026/2026-05/10.md",
     ],
 )  # fmt: skip
 def test_a_note_is_of_the_day_in_its_name_in_any_usual_form(path):
@@ -119,7 +119,7 @@ def test_a_name_without_one_certain_day_has_none(path):
         ("last month|vorige maand|letzten Monat|le mois dernier|el mes pasado|上个月|в прошлом месяце", 59, 29),
         ("in the last 3 days|past 3 days", 3, 0),
         ("on Friday|op vrijdag|am Freitag|last Friday|el viernes pasado|в пятницу", 2, 2),
-        ("since Monday|seit Montag|sinds maandag|depuis lundi", 6, 0),
+        ("since Monday|seit Montag|sinds maandag|depuis lundi|desde el lunes|с понедельника|从周一以来", 6, 0),
         ("since May 1|since 2026-05-01", 212, 0),
     ],
 )
