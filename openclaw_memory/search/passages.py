@@ -383,7 +383,7 @@ class PassageFinder:
         """
         taken: set[int] = set()
         texts: set[str] = set()
-        shown: set[tuple[str, int]] = set()  # also as the context of others, such as the item of a nested list
+        cited: set[tuple[str, int]] = set()  # also as the context of others, such as the item of a nested list
         passages: list[Passage] = []
         worth = values.astype(np.float64)
         for top in self._iterate_lines(worth, first, last, taken):
@@ -396,9 +396,9 @@ class PassageFinder:
             picked, context = self._grow(worth, row, taken)
             taken.update(picked)
             text, places = self._read_text(row, context), {(line.path, line.start_char) for line in context}
-            if text not in texts and not places <= shown:
+            if text not in texts and not places <= cited:
                 texts.add(text)
-                shown |= places
+                cited |= places
                 lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
                 passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, context))
         return sorted(passages, key=lambda passage: -passage.value)

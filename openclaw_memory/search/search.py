@@ -120,8 +120,8 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
     if is_about_days:
-        named = keep_mentions(results, query, today)
-        results = [*days, *(own for own in named if not any(has_common_line(own, first) for first in days))]
+        mentions = keep_mentions(results, query, today)
+        results = [*days, *(own for own in mentions if not any(has_common_line(own, first) for first in days))]
     if query.dates and not days:
         reason = explain_missing_day(index.store, query, candidates.chunks, today) or reason
     ordered = order_results(results, query.text, settings.mmr)
