@@ -316,7 +316,7 @@ def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, ke
         one for one in numbered if one["role"] == "system"
     ]
     asked = [one for one in numbered if is_from_user(one)]
-    assert not asked or asked[-1] in done.messages
+    assert not asked or asked[-1]["at"] in {one.get("at") for one in done.messages}, "shortened, if it is long"
     if done.summary is not None:
         assert done.tokens_after < done.tokens_before
         assert sum(len(get_text(one)) for one in done.recent) > 0 or get_call_ids(done.recent[0])

@@ -328,7 +328,7 @@ DIFFERENCES = (
     Difference(
         "datedMemoryPath",
         "only a day in its name makes a note old, in any usual form; OpenClaw ages others by their last change",
-        10,
+        11,
         lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None,
     ),
     Difference(
@@ -382,7 +382,7 @@ DIFFERENCES_FROM_2026_2 = (
         "datedMemoryPath",
         "only a day in its name makes a note old, in any usual form and in folders; 2026.2 ages others by their last "
         "change",
-        15,
+        16,
         lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md",
     ),
     Difference(
