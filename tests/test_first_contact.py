@@ -17,13 +17,7 @@ from uninstalled import run_without
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory._limited import Limited
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import (
-    ConfigError,
-    EmbedderError,
-    PathNotAllowedError,
-    StoreError,
-    WorkspaceError,
-)
+from openclaw_memory.errors import ConfigError, EmbedderError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.store import connection
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")

@@ -258,19 +258,7 @@ def test_a_value_that_is_missing_is_named_with_how_to_give_it(users, values, wor
     assert words in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "users",
-        "{}",
-        "{a.b}",
-        "{a}{b}",
-        "{a}-{b}",
-        "../{a}",
-        "{a",
-        "a b/{a}",
-    ],
-)
+@pytest.mark.parametrize("template", ["users", "{}", "{a.b}", "{a}{b}", "{a}-{b}", "../{a}", "{a", "a b/{a}"])
 def test_a_template_that_could_mix_people_up_is_refused(users, template):
     with pytest.raises(ConfigError, match="template of memories"):
         users.use_template(template)

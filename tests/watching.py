@@ -15,8 +15,7 @@ from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 
 CONFIG = MemoryConfig(
-    sync=SyncConfig(debounce_seconds=0.1),
-    sessions=SessionsConfig(delta_bytes=2_000, delta_messages=5),
+    sync=SyncConfig(debounce_seconds=0.1), sessions=SessionsConfig(delta_bytes=2_000, delta_messages=5)
 )
 MESSAGE = '{"type": "message", "message": {"role": "user", "content": "a memo of some length"}}\n'
 LONG_ENOUGH = 60.0  # seconds in which anything happens on a busy machine, if it happens at all

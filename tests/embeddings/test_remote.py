@@ -47,12 +47,7 @@ PASSING = {
     "the same index": lies.same_index,
     "four hundred digits": digits,
 }
-LASTING = {
-    "401": lies.status(401),
-    "404": lies.status(404),
-    "quota": lies.quota(),
-    "redirect": lies.redirect(),
-}
+LASTING = {"401": lies.status(401), "404": lies.status(404), "quota": lies.quota(), "redirect": lies.redirect()}
 
 BOTH_CLIENTS = pytest.mark.parametrize("provider", ["openai", "voyage"])  # an SDK's, and httpx
 

@@ -18,11 +18,7 @@ SECRETS = {
     "gemini": "AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
     "voyage": "pa-5Yk3JsXZHjGw7ISLn3namBGewQe0aDmW",
 }
-KEYS = {
-    "openai": ["OPENAI_API_KEY"],
-    "gemini": ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    "voyage": ["VOYAGE_API_KEY"],
-}
+KEYS = {"openai": ["OPENAI_API_KEY"], "gemini": ["GEMINI_API_KEY", "GOOGLE_API_KEY"], "voyage": ["VOYAGE_API_KEY"]}
 MOST_ITEMS = {"openai": 2048, "gemini": 100, "voyage": 1000}
 SECOND = "gemini-embedding-2"
 QUESTION = "When is the launch?"

@@ -5,9 +5,7 @@ import re
 
 import pytest
 
-from openclaw_memory.errors import (
-    OpenClawMemoryError,
-)
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.types.files import LEFT_OUT, parse_citation

@@ -187,12 +187,7 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
         record = Path(f"{index}.batches.json")
         save(record, {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})
         batch = memory.status().batch
-        assert tuple(batch[name] for name in ("mode", "jobs", "texts", "failures")) == (
-            "later",
-            2,
-            3,
-            1,
-        )
+        assert tuple(batch[name] for name in ("mode", "jobs", "texts", "failures")) == ("later", 2, 3, 1)
         record.unlink()
         record.mkdir()
         assert "batches.json" in memory.status().batch["error"]
