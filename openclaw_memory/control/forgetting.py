@@ -81,9 +81,9 @@ def read_request(
         spans_by_path[path] = [*before, *spans] if before and spans else []
     transcript, ids = None, frozenset[str]()
     if session is not None:
-        of_key = _map_sessions(workspace)
-        ids = frozenset({session, of_key.get(session, session)})
-        transcript = f"{TRANSCRIPTS}/{make_log_name(of_key.get(session, session))}"
+        session_id = _map_sessions(workspace).get(session) or session
+        ids = frozenset({session, session_id})
+        transcript = f"{TRANSCRIPTS}/{make_log_name(session_id)}"
     return ForgetRequest(first, query, key, transcript, ids, spans_by_path)
 
 

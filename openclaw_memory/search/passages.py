@@ -432,7 +432,7 @@ class PassageFinder:
             outline, line = self._get_outline(at)
             if outline is not None and line.number in outline.marks:
                 worth[at] -= OVER_PENALTY
-                heappush(postponed, (-worth[at], at))
+                heappush(postponed, (-float(worth[at]), at))
             else:
                 yield at
         yield from (at for _, at in sorted(postponed))
