@@ -93,7 +93,7 @@ record = records.get("preference", "editor.theme")
 print(record.path)
 print((HERE / record.path).read_text(encoding="utf-8").splitlines()[-1])
 for one in records.get("preference", "editor.theme").history:
-    print(f"{one.value}: the value since {one.since:%d %B}, {one.times} times so far")
+    print(f"{one.value}: the value since {one.since:%d %B}")
 
 # %% [markdown]
 # ## Confirmed
