@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -107,15 +108,18 @@ class Status(Struct, frozen=True):
     def _repr_html_(self) -> str:
         from openclaw_memory.display import render_table
 
-        return render_table("memory", ("", ""), [*list_overview(self), *list_shortcomings(self)])
+        return render_table("memory", ("", ""), [*list_overview(self, near=True), *list_shortcomings(self)])
 
 
-def list_overview(state: Status) -> list[tuple[str, str]]:
-    """Return rows of name and value: place, search and size of a memory."""
+def list_overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
+    """Return rows of name and value: place, search and size of a memory.
+
+    With `near`, paths below the current folder are shown relative to it.
+    """
     sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
     return [
-        ("workspace", state.workspace),
-        ("index", state.index_path),
+        ("workspace", _shorten_path(state.workspace) if near else state.workspace),
+        ("index", _shorten_path(state.index_path) if near else state.index_path),
         *((("backend", state.backend),) if state.backend != "builtin" else ()),
         ("search", f"{state.mode}, {describe_embedder(state)}"),
         *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
@@ -211,3 +215,11 @@ def describe_embedder(state: Status) -> str:
 
 def _format_inline(table: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)
+
+
+def _shorten_path(path: str) -> str:
+    try:
+        below = os.path.relpath(path)
+    except (OSError, ValueError):  # the current folder is gone, or on another drive
+        return path
+    return path if below.startswith(os.pardir) else below
