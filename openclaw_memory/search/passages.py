@@ -57,7 +57,7 @@ from openclaw_memory.text.markdown_blocks import count_front_matter, parse_headi
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
-from openclaw_memory.types.files import SOURCES
+from openclaw_memory.types.files import LEFT_OUT, SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -562,21 +562,28 @@ class Growth:
 
     def _show(self, numbers: Collection[int], *more: Line) -> bool:
         missing = [*more, *(self._list_missing({*numbers} - {line.number for line in more}) if numbers else ())]
-        cost = self._measure(missing)
-        if cost > self.room:
+        if self._measure(missing) > self.room + 1:
             return False
-        lines, runs = self._lines[:], self._runs
+        lines, runs, room = self._lines[:], self._runs, self.room
         for line in missing:
             at = bisect(lines, line.start_char, key=attrgetter("start_char"))
-            runs += 1 - (at > 0 and is_joined(lines[at - 1], line)) - (at < len(lines) and is_joined(line, lines[at]))
-            runs += 0 < at < len(lines) and is_joined(lines[at - 1], lines[at])
+            above, below = lines[at - 1] if at else None, lines[at] if at < len(lines) else None
+            before, after, old = _measure_joint(above, line), _measure_joint(line, below), _measure_joint(above, below)
+            room -= len(line.text) + before[0] + after[0] - old[0]
+            runs += before[1] + after[1] - old[1]
             lines.insert(at, line)
-        cost += 2 * (runs - self._runs)
-        if cost > self.room or runs > MAX_RUNS:
+        if room < 0 or runs > MAX_RUNS:
             return False
-        self._lines, self._runs, self.room = lines, runs, self.room - cost
+        self._lines, self._runs, self.room = lines, runs, room
         self._starts.update(line.start_char for line in missing)
         return True
+
+
+def _measure_joint(above: Line | None, below: Line | None) -> tuple[int, int]:
+    """Return how many characters `join_lines` puts between two lines, and 1 if a new run begins; nothing at an end."""
+    if above is None or below is None:
+        return 0, 0
+    return (max(1, below.number - above.number), 0) if is_joined(above, below) else (len(LEFT_OUT), 1)
 
 
 def _find_aside(table: LineTable, query_words: Collection[str]) -> frozenset[int]:
