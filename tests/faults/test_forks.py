@@ -127,6 +127,9 @@ watcher = memory.watch()
 while not (watcher.is_at_work and memory.status().watcher.startswith("watching")):
     time.sleep(0.01)
 said["watched"] = [forked(open_own)]
+while "in the midst of work" in said["watched"][0]:  # the watcher was at it
+    time.sleep(0.01)
+    said["watched"] = [forked(open_own)]
 said["watched"] += [memory.status().watcher.partition(" ")[0], Memory.open(folder).status().watcher.partition(":")[0]]
 print(json.dumps(said))
 """
