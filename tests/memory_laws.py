@@ -62,6 +62,7 @@ class MemoryLaws(RuleBasedStateMachine):
     @invariant()
     def searches_follow_the_dictionary(self) -> None:
         for word in WORDS:
-            holders = {name for name, text in self.texts.items() if word in text}
-            for found in self.answers(word):
-                assert holders <= found <= self.texts.keys()
+            texts = {text for text in self.texts.values() if word in text}
+            for names in self.answers(word):
+                assert names <= self.texts.keys()
+                assert texts <= {self.texts[name] for name in names}, "copies of a text take one place"
