@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import describe_document, make_metadata
-from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_day, parse_title_day
+from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_title_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
 from openclaw_memory.text.policies import NONE, Policies, mask_note
@@ -29,9 +30,6 @@ from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
-
-if TYPE_CHECKING:
-    import datetime
 
 
 class Piece(NamedTuple):
@@ -152,10 +150,10 @@ def make_note_rows(
         document = document and document._replace(fields=policies.mask_value(document.fields))
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
-    if document is not None and (about := describe_document(document)):
-        chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
     if document is None:
         chunks = [_add_day(piece, day) for piece in chunks]
+    elif about := describe_document(document):
+        chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
     return _make_rows(chunks, path, day, detect_language(text), with_vectors=with_vectors)
 
 
@@ -259,7 +257,8 @@ def _make_rows(
         if is_date_title(piece.text):  # it would be found by its date, before the text of that day
             return ChunkRow(piece, "", "", None)
         key = make_vector_key(piece.embedding_text) if with_vectors else None
-        context = make_context(piece.context, parse_day(str(piece.metadata.get(DAY))) or day)
+        own_day = piece.metadata.get(DAY)
+        context = make_context(piece.context, datetime.date.fromisoformat(str(own_day)) if own_day else day)
         return ChunkRow(piece, join_terms(piece.text, language), context, key)
 
     return [make_row(piece) for piece in chunks]

@@ -38,6 +38,8 @@ WIDER_TEXT, WIDER_VECTOR = 6, 3
 MAX_PHRASE_CHUNKS = 2000
 BATCH = 200  # chunks that are read at once
 EVERY = 2**31 - 1  # hits: as many as there are
+# The languages that an index is asked for, by the term that counts their chunks.
+LANGUAGE_MARKS = {mark_language(name): name for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}
 
 
 class Candidate(Struct, frozen=True):
@@ -67,9 +69,8 @@ class Candidates(Struct, frozen=True, dict=True):
 
 def list_languages(store: Store) -> tuple[str, ...]:
     """Return the languages of the notes of an index, English first."""
-    marks = {mark_language(name): name for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}
-    frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(marks))).frequencies
-    return (DEFAULT_LANGUAGE, *(name for mark, name in marks.items() if frequencies[mark]))
+    frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(LANGUAGE_MARKS))).frequencies
+    return (DEFAULT_LANGUAGE, *(name for mark, name in LANGUAGE_MARKS.items() if frequencies[mark]))
 
 
 def find_candidates(

@@ -77,7 +77,7 @@ class Line(NamedTuple):
 def get_day(stored: StoredChunk) -> date | None:
     """Return the day of a chunk, by its heading, front matter or messages, or else by its path; None if unknown."""
     day = stored.chunk.metadata.get(DAY)
-    return date.fromisoformat(str(day)) if day else get_path_day(stored.path) if stored.source == "memory" else None
+    return date.fromisoformat(str(day)) if day else get_path_day(stored.path)
 
 
 class Frame(NamedTuple):

@@ -83,14 +83,15 @@ def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,), today
     date_terms = [term for mention in dates for term in mention.list_terms()]
     content_terms = split_query(text, languages)[:MAX_TERMS]
     content = tuple(select_content_words(text)[:MAX_TERMS])
-    stems = {word: tuple(stem_word(word, name) for name in languages) for word in (*content, *split_words(text))}
+    words = split_words(text)
+    stems = {word: tuple(stem_word(word, name) for name in languages) for word in (*content, *words)}
     own = {stems[word] for word in content}
     return Query(
         text=whole,
         terms=tuple(dict.fromkeys([*content_terms, *date_terms])),
         words=content,
         stems=tuple(stems[word] for word in content),
-        pairs=frozenset(pair for pair in pairwise(map(stems.__getitem__, split_words(text))) if own & {*pair}),
+        pairs=frozenset(pair for pair in pairwise(map(stems.__getitem__, words)) if own & {*pair}),
         identifiers=frozenset(find_identifiers(text)) - set(find_identifiers(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,

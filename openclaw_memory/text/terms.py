@@ -195,13 +195,12 @@ def detect_language(text: str) -> str:
     text = text[:SAMPLE_CHARS]
     if field := _NAMED_LANGUAGE.match(text):
         return field[1].lower()
-    folded = fold(text)
     if not text.isascii():
         count = sum(map(str.isalpha, text))
         name = next((name for name, script in SCRIPTS.items() if 2 * len(_compile(script).findall(text)) > count), None)
         if name is not None:
             return next((code for code, letters in FOREIGN_LETTERS[name].items() if set(letters) & set(text)), name)
-    words = Counter(_FIRST_WORDS.findall(folded))
+    words = Counter(_FIRST_WORDS.findall(fold(text)))
     counts = {name: sum(words[word] for word in words.keys() & listed) for name, listed in STOP_WORDS.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] > counts[DEFAULT_LANGUAGE] and counts[best] >= MIN_COMMON_WORDS else DEFAULT_LANGUAGE
