@@ -305,9 +305,8 @@ class PolicyRule(Section, frozen=True):
             raise ConfigError(f"{rule} matches everything: name a pattern, type, key or sensitivity")
         try:
             is_empty = self.pattern is not None and re.search(self.pattern, "", re.MULTILINE)
-        except (re.error, OverflowError, RecursionError) as error:
-            reason = error.msg if isinstance(error, re.error) else type(error).__name__
-            raise ConfigError(f"the pattern of {rule} is not a regular expression: {reason}") from None
+        except (re.error, OverflowError, RecursionError, FutureWarning) as error:  # a warning, where they are errors
+            raise ConfigError(f"the pattern of {rule} is not a regular expression: {error}") from None
         if is_empty:
             raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
 

@@ -77,8 +77,8 @@ def test_a_refusal_names_the_first_rule_and_not_the_text():
         ({"name": "x", "action": "hidden", "pattern": "a"}, r"policies\['x'\].action must be one of never-store"),
         ({"name": "x", "action": "masked"}, r"policies\['x'\] matches everything"),
         ({"name": "x", "action": "masked", "pattern": "(Falcon"}, r"policies\['x'\] is not a regular expression"),
+        ({"name": "x", "action": "masked", "pattern": "[[a]"}, "not a regular expression: Possible nested set"),
         ({"name": "x", "action": "masked", "pattern": "a*"}, r"policies\['x'\] matches an empty text"),
-        ({"name": "x", "action": "masked", "type": "notes"}, r"policies\['x'\].type must be one of"),
         ({"name": "x", "action": "masked", "words": "a"}, "unknown key policies.words"),
     ],
 )
