@@ -149,7 +149,7 @@ def mark_words(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
         return click.style(text, dim=True) if dim and text else text
 
     marked_row, end = "", 0
-    for start, stop, word in locate_words(row) if stems else ():
+    for start, stop, word in locate_words(row) if stems and any(map(str.isalnum, row)) else ():
         if stem_word(word) in stems and start >= end:
             # As grep marks, readable on light and dark.
             marked_row += render_rest(row[end:start]) + click.style(row[start:stop], fg="red", bold=True)

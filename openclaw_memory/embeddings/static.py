@@ -13,31 +13,25 @@ from openclaw_memory.embeddings.static_file import (
     check_bytes,
     map_rows,
     open_model,
-    read_costs,
     read_scales,
     unpack,
 )
-from openclaw_memory.embeddings.static_pieces import find_cheapest_pieces, make_finder
+from openclaw_memory.embeddings.static_pieces import WORD_START, make_cutter
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from openclaw_memory.embeddings.static_pieces import Finder
     from openclaw_memory.types import Matrix, Vector
 
 MODEL = "multilingual-static-256"
 # Of the whole file that ships. The one in its header is part of what could be exchanged.
 SHA256 = "033f310d4a8a21d3dbc4377b27de2e4ba08a02cac2f6022f8c1cdda0ca916f79"
 DATA = Path(__file__).parent.parent / "data"
-
-# An unknown character costs 10 nats more than the rarest piece: kUnkPenalty of SentencePiece and Hugging Face.
-UNKNOWN_PENALTY = 10 * 1024
 
 # The cache takes about 20 MB when full. A word longer than this is a URL or a run of CJK and seldom comes twice.
 MAX_CACHED_WORDS = 100_000
@@ -57,7 +51,6 @@ PUNCTUATION = (
 WORD = re.compile(rf"[^\s{PUNCTUATION}]+")
 # Soft hyphens, joiners, marks of direction and order: nothing of a word that one can see.
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]")
-WORD_START = "\u2581"
 
 
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
@@ -130,8 +123,8 @@ class StaticEmbedder:
         """Return the numbers of a word's known pieces; a full cache is emptied, and no long word is kept."""
         if (cached := self._pieces_by_word.get(word)) is not None:
             return cached
-        numbers = find_cheapest_pieces(WORD_START + word, self._find_piece, self._costs, self._unknown_cost)
-        pieces = () if numbers == [self._bare_start] else tuple(numbers)
+        numbers = self._cut(WORD_START + word)
+        pieces = () if numbers == self._bare_start else tuple(numbers)
         if len(word) <= MAX_CACHED_CHARS:
             if len(self._pieces_by_word) >= MAX_CACHED_WORDS:
                 self._pieces_by_word.clear()
@@ -178,21 +171,13 @@ class StaticEmbedder:
         return read_scales(self._file), map_rows(self._file)
 
     @cached_property
-    def _costs(self) -> array[int]:
-        return read_costs(self._file)
+    def _cut(self) -> Callable[[str], list[int]]:
+        return make_cutter(self._file)
 
     @cached_property
-    def _unknown_cost(self) -> int:
-        return max(self._costs) + UNKNOWN_PENALTY
-
-    @cached_property
-    def _bare_start(self) -> int | None:
-        """Return the number of the piece that is a word's start and nothing else."""
-        return next((number for _, number in self._find_piece(WORD_START, 0)), None)
-
-    @cached_property
-    def _find_piece(self) -> Finder:
-        return make_finder(self._file)
+    def _bare_start(self) -> list[int]:
+        """Return the number of the piece that is a word's start and nothing else, if there is one."""
+        return self._cut(WORD_START)
 
 
 # --- a text in pieces --------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ import re
 import sys
 from array import array
 from pathlib import Path
-from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.errors import EmbedderError
@@ -39,7 +38,6 @@ HEADER_BYTES = 128
 ALIGNMENT = 64
 BITS = (8, 4)
 
-_SPAN = Struct("<2I")
 _DIGEST = re.compile("[0-9a-f]{16}")
 
 
@@ -102,12 +100,16 @@ def check_bytes(model: ModelFile, sha256: str) -> None:
         )
 
 
-def get_piece(model: ModelFile, number: int) -> bytes:
-    """Return one piece, in UTF-8; raise EmbedderError if the file is damaged."""
-    start, end = _SPAN.unpack_from(model.data, model.layout.offsets_at + 4 * number)
-    if not start < end <= model.layout.pieces_bytes:
+def read_pieces(model: ModelFile) -> tuple[array[int], bytes]:
+    """Return where each piece begins and the last one ends, and all pieces; raise EmbedderError if they are damaged."""
+    import numpy as np
+
+    layout = model.layout
+    offsets = _read_numbers("I", model.data[layout.offsets_at : layout.offsets_at + 4 * (layout.pieces + 1)])
+    ends = np.frombuffer(offsets, np.uint32)
+    if (ends[1:] <= ends[:-1]).any() or ends[-1] > layout.pieces_bytes:
         raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
-    return model.data[HEADER_BYTES + start : HEADER_BYTES + end]
+    return offsets, model.data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
 
 
 def read_costs(model: ModelFile) -> array[int]:
