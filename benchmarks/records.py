@@ -19,8 +19,8 @@ from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.heartbeat.heartbeat import Heartbeat
 from openclaw_memory.records import Records, RecordSource
+from openclaw_memory.records.heartbeat import Heartbeat
 from openclaw_memory.records.resolution import DAY
 from openclaw_memory.types import Status
 

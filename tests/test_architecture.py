@@ -26,7 +26,7 @@ LAYERS = (
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush"},
-    {"memory", "sessions", "backends", "retriever", "documents", "records", "heartbeat", "control"},
+    {"memory", "sessions", "backends", "retriever", "documents", "records", "control"},
     {"aio", "memories", "runs", "tools", "cli", "testing", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

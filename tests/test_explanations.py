@@ -9,8 +9,7 @@ from msgspec.structs import fields
 
 from openclaw_memory import Memory
 from openclaw_memory.config import RecordsConfig, SearchConfig
-from openclaw_memory.heartbeat import heartbeat
-from openclaw_memory.records import resolution
+from openclaw_memory.records import heartbeat, resolution
 from openclaw_memory.search import candidates, features, line_index, passages
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS

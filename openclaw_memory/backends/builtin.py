@@ -16,8 +16,8 @@ from openclaw_memory.types import Embedder, Excerpt, Progress, Store, SyncReport
 if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice
-    from openclaw_memory.heartbeat.heartbeat import Heartbeat
     from openclaw_memory.records import Records
+    from openclaw_memory.records.heartbeat import Heartbeat
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import Status
@@ -73,7 +73,7 @@ class BuiltinBackend:
     @cached_property
     def heartbeat(self) -> Heartbeat:
         """The upkeep of this memory."""
-        from openclaw_memory.heartbeat.heartbeat import Heartbeat
+        from openclaw_memory.records.heartbeat import Heartbeat
 
         return Heartbeat(self._workspace, self.records, self.service, self._config)
 

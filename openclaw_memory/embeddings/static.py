@@ -16,12 +16,12 @@ from openclaw_memory.embeddings.static_file import (
     read_scales,
     unpack,
 )
-from openclaw_memory.embeddings.static_pieces import WORD_START, make_cutter
+from openclaw_memory.embeddings.static_pieces import WORD_START, PieceCutter
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class StaticEmbedder:
         """Return the numbers of a word's known pieces; a full cache is emptied, and no long word is kept."""
         if (cached := self._pieces_by_word.get(word)) is not None:
             return cached
-        numbers = self._cut(WORD_START + word)
+        numbers = self._cutter.cut(WORD_START + word)
         pieces = () if numbers == self._bare_start else tuple(numbers)
         if len(word) <= MAX_CACHED_CHARS:
             if len(self._pieces_by_word) >= MAX_CACHED_WORDS:
@@ -171,13 +171,13 @@ class StaticEmbedder:
         return read_scales(self._file), map_rows(self._file)
 
     @cached_property
-    def _cut(self) -> Callable[[str], list[int]]:
-        return make_cutter(self._file)
+    def _cutter(self) -> PieceCutter:
+        return PieceCutter(self._file)
 
     @cached_property
     def _bare_start(self) -> list[int]:
         """Return the number of the piece that is a word's start and nothing else, if there is one."""
-        return self._cut(WORD_START)
+        return self._cutter.cut(WORD_START)
 
 
 # --- a text in pieces --------------------------------------------------------------------------------------------

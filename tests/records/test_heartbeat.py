@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.heartbeat.duplicates import LIKENESS, Line, find_duplicates
+from openclaw_memory.records.heartbeat import LIKENESS, Line, find_duplicates
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -7,31 +7,33 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
-from openclaw_memory.heartbeat.duplicates import Line, find_duplicates
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.records import Record, Records
+from openclaw_memory.records.records import Records
 from openclaw_memory.records.resolution import is_high_impact
 from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types.records import format_timestamp
+from openclaw_memory.types.records import Record, format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
-from openclaw_memory.workspace.paths import RECORDS_FOLDER
+from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
+    from openclaw_memory.types import MemoryFile
     from openclaw_memory.workspace.scan import Scan
 
 Ask: TypeAlias = Callable[[str], str]  # a model: takes a question, returns its answer
@@ -43,6 +45,8 @@ REVALIDATE = datetime.timedelta(days=30)  # after which somebody is to look at a
 STALE_NOTE = datetime.timedelta(days=365)  # without a change, of a note that is of no day
 MAX_FINDINGS = 20  # of one task: a report is read by people
 MAX_QUESTIONS = 10  # to the model, in one heartbeat
+LIKENESS = 0.8  # Jaccard of the words of two lines that say nearly the same
+MIN_WORDS = 6  # of a line: shorter ones are alike by chance
 
 QUESTION = """\
 An assistant keeps facts about its user. One of them needs a judgement: {what}.
@@ -54,6 +58,19 @@ Answer with one word, KEEP, FORGET or UNSURE, and a reason of one sentence."""
 
 _OPEN_TASK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+(.*)")
 _DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
+_WORD = re.compile(r"\w+")
+
+
+class Line(NamedTuple):
+    """A line of a note: its path, its number from 1, and its text."""
+
+    path: str
+    number: int
+    text: str
+
+
+class _TimeUp(Exception):  # noqa: N818 - nothing went wrong
+    """The budget is spent in the middle of a task."""
 
 
 class _Beat(Struct):
@@ -68,6 +85,11 @@ class _Beat(Struct):
 
     def is_up(self) -> bool:
         return time.monotonic() >= self.end
+
+    def check_time(self) -> None:
+        """End the task if the time is up."""
+        if self.is_up():
+            raise _TimeUp
 
 
 class Heartbeat:
@@ -98,44 +120,49 @@ class Heartbeat:
             WorkspaceError: The workspace cannot be read.
             WriteError: A record could not be written.
         """
-        _check_positive("budget_seconds", budget_seconds, "a number of seconds")
+        if isinstance(budget_seconds, bool) or not isinstance(budget_seconds, int | float) or not budget_seconds > 0:
+            raise InvalidInputError(f"budget_seconds is {budget_seconds!r}, not a number of seconds above zero")
         start, now = time.monotonic(), self._clock()
 
-        def report(*, is_quiet: bool, is_busy: bool = False) -> HeartbeatReport:
+        def report(*, is_quiet: bool = False, is_busy: bool = False) -> HeartbeatReport:
             return HeartbeatReport(format_timestamp(now), time.monotonic() - start, is_quiet, is_busy=is_busy)
 
-        with ExitStack() as stack:
-            work = self._find_work(now)
-            if work is None:
-                return report(is_quiet=True)
-            try:
-                stack.enter_context(self._service.store().lock(LOCK, 0))
-            except SyncBusyError:
-                return report(is_quiet=False, is_busy=True)
-            if (work := self._find_work(now)) is None:  # another one has just done it
-                return report(is_quiet=True)
-            scan, first = work
-            today = get_local_now(self._config.sessions.timezone, now).date()
-            beat = _Beat(scan, now, today, start + budget_seconds, ask)
-            tasks: list[TaskReport] = []
-            for name in sorted(TASKS, key=lambda name: name not in first):
-                if beat.is_up():
-                    break
-                begin = time.monotonic()
-                task = TASKS[name](self, beat)
-                tasks.append(replace(task, name=name, seconds=round(time.monotonic() - begin, 4)))
-            finished = {task.name for task in tasks if task.is_done}
-            left = tuple(name for name in TASKS if name not in finished)
-            result = replace(report(is_quiet=False), tasks=tuple(tasks), left=left)
-            self._save(result, beat)
-            return result
+        if self._find_work(now) is None:
+            return report(is_quiet=True)
+        try:
+            with self._service.store().lock(LOCK, 0):
+                if (work := self._find_work(now)) is None:  # another one has just done it
+                    return report(is_quiet=True)
+                scan, first = work
+                today = get_local_now(self._config.sessions.timezone, now).date()
+                beat = _Beat(scan, now, today, start + budget_seconds, ask)
+                order = sorted(TASKS, key=lambda name: name not in first)
+                tasks = tuple(self._run_task(name, beat) for name in order if not beat.is_up())
+                finished = {task.name for task in tasks if task.is_done}
+                left = tuple(name for name in TASKS if name not in finished)
+                result = replace(report(), tasks=tasks, left=left)
+                self._save(result, beat)
+                return result
+        except SyncBusyError:
+            return report(is_busy=True)
 
     def read_latest(self) -> HeartbeatRecord | None:
         """Return the latest heartbeat of any process; None if there was none."""
         latest = self._load()
-        if latest is None:
-            return None
-        return HeartbeatRecord(latest["at"], latest["findings"], tuple(latest["left"]))
+        return None if latest is None else HeartbeatRecord(latest["at"], latest["findings"], tuple(latest["left"]))
+
+    def _run_task(self, name: str, beat: _Beat) -> TaskReport:
+        begin, is_done = time.monotonic(), True
+        findings, changed = list[Finding](), list[str]()
+        try:
+            for item in TASKS[name](self, beat):
+                if isinstance(item, str):
+                    changed.append(item)
+                elif len(findings) < MAX_FINDINGS:
+                    findings.append(item)
+        except (_TimeUp, SyncBusyError):
+            is_done = False
+        return TaskReport(name, round(time.monotonic() - begin, 4), tuple(findings), tuple(changed), is_done)
 
     def _find_work(self, now: datetime.datetime) -> tuple[Scan, Sequence[str]] | None:
         """Return the files, and the tasks that were left; None if nothing has changed and nothing is due."""
@@ -168,15 +195,13 @@ class Heartbeat:
             if self._service.has_index():
                 self._service.store().set_meta(LAST_HEARTBEAT, json.dumps(latest))
 
-    # --- tasks ---------------------------------------------------------------------------------------------------
+    # --- tasks: each yields its findings, and the paths of the files that it has changed --------------------------
 
-    def _expire(self, _: _Beat) -> TaskReport:
-        return TaskReport("", changed=tuple(self._records.expire()))
+    def _expire(self, _: _Beat) -> Iterator[Finding | str]:
+        yield from self._records.expire()
 
-    def _find_faded(self, beat: _Beat) -> TaskReport:
-        changed = list[str]()
+    def _find_faded(self, beat: _Beat) -> Iterator[Finding | str]:
         faded = [record for record in self._records if record.confidence < STALE_CONFIDENCE and not record.is_confirmed]
-        findings = list[Finding]()
         for record in faded[:MAX_FINDINGS]:
             state = f"its confidence has fallen to {record.confidence:.2f}"
             advice = self._ask(beat, record, state)
@@ -184,83 +209,56 @@ class Heartbeat:
             if is_outdated and not is_high_impact(record.key, record.sensitivity, self._config.records):
                 with suppress(ConflictError):  # it was changed while the model thought
                     self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
-                    changed.append(record.path)
-            findings.append(Finding(record.path, f"{record.key}: {state}; confirm or forget it", advice))
-        return TaskReport("", findings=tuple(findings), changed=tuple(changed))
+                    yield record.path
+            yield Finding(record.path, f"{record.key}: {state}; confirm or forget it", advice)
 
-    def _find_overdue(self, beat: _Beat) -> TaskReport:
-        findings = list[Finding]()
+    def _find_overdue(self, beat: _Beat) -> Iterator[Finding | str]:
         for record in self._records:
             text = record.value.get("due", "") if isinstance(record.value, dict) else record.value
             if record.type == "reminder" and (day := find_day(str(text))) and day < beat.today:
-                findings.append(Finding(record.path, f"overdue since {day}: {record.value}"))
-        for path, text in self._read_notes(beat):
-            for number, line in enumerate(text.split("\n"), 1):
-                if "[ ]" in line and (match := _OPEN_TASK.match(line)) and (day := find_day(match[1])):
-                    words = f"overdue since {day}: {redact(match[1].strip())}"
-                    findings += [Finding(f"{path}#L{number}", words)] if day < beat.today else []
-        return TaskReport("", findings=tuple(findings[:MAX_FINDINGS]), is_done=not beat.is_up())
+                yield Finding(record.path, f"overdue since {day}: {record.value}")
+        for line in self._read_lines(beat):
+            match = _OPEN_TASK.match(line.text) if "[ ]" in line.text else None
+            if match and (day := find_day(match[1])) and day < beat.today:
+                yield Finding(f"{line.path}#L{line.number}", f"overdue since {day}: {redact(match[1].strip())}")
 
-    def _find_unconfirmed(self, beat: _Beat) -> TaskReport:
-        rules = self._config.records
-        old = [
-            record
-            for record in self._records
-            if is_high_impact(record.key, record.sensitivity, rules)
-            and beat.now - record.last_confirmed_at >= REVALIDATE
-        ]
-        findings = list[Finding]()
+    def _find_unconfirmed(self, beat: _Beat) -> Iterator[Finding | str]:
+        important = (
+            record for record in self._records if is_high_impact(record.key, record.sensitivity, self._config.records)
+        )
+        old = [record for record in important if beat.now - record.last_confirmed_at >= REVALIDATE]
         for record in old[:MAX_FINDINGS]:
             state = f"it is of high impact, and was last confirmed on {record.last_confirmed_at:%Y-%m-%d}"
-            findings.append(Finding(record.path, f"{record.key}: {state}; ask", self._ask(beat, record, state)))
-        return TaskReport("", findings=tuple(findings))
+            yield Finding(record.path, f"{record.key}: {state}; ask", self._ask(beat, record, state))
 
-    def _find_stale(self, beat: _Beat) -> TaskReport:
+    def _find_stale(self, beat: _Beat) -> Iterator[Finding | str]:
         before = (beat.now - STALE_NOTE).timestamp() * 1e9
-        notes = (file for file in beat.scan.files if file.source == "memory" and not _is_record(file.path))
-        old = [file for file in notes if file.mtime_ns < before and get_path_day(file.path) is None]
-        findings = list[Finding]()
-        for file in sorted(old, key=lambda file: file.mtime_ns)[:MAX_FINDINGS]:
+        old = [file for file in _list_notes(beat.scan) if file.mtime_ns < before and get_path_day(file.path) is None]
+        for file in sorted(old, key=lambda file: file.mtime_ns):
             day = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)
-            findings.append(Finding(file.path, f"not changed since {day:%Y-%m-%d}"))
-        return TaskReport("", findings=tuple(findings))
+            yield Finding(file.path, f"not changed since {day:%Y-%m-%d}")
 
-    def _find_duplicates(self, beat: _Beat) -> TaskReport:
-        lines = [
-            Line(path, number, line)
-            for path, text in self._read_notes(beat)
-            for number, line in enumerate(text.split("\n"), 1)
-        ]
-        groups = find_duplicates(lines, beat.is_up)
-        if groups is None or beat.is_up():
-            return TaskReport("", is_done=False)
-        findings = list[Finding]()
-        for group in groups[:MAX_FINDINGS]:
+    def _find_duplicates(self, beat: _Beat) -> Iterator[Finding | str]:
+        for group in find_duplicates(self._read_lines(beat), beat.check_time):
             places = ", ".join(f"{line.path}#L{line.number}" for line in group[:5])
             more = f" and {len(group) - 5} more" if len(group) > 5 else ""
             longest = max((line.text for line in group), key=len).strip()
             words = f"{len(group)} lines say nearly the same ({places}{more}): keep one, such as: {longest}"
-            findings.append(Finding(f"{group[0].path}#L{group[0].number}", redact(words)))
-        return TaskReport("", findings=tuple(findings))
+            yield Finding(f"{group[0].path}#L{group[0].number}", redact(words))
 
-    def _sync(self, _: _Beat) -> TaskReport:
-        if not self._service.has_index() or not self._service.is_behind():
-            return TaskReport("")
-        try:
-            report = self._service.sync(False, None, 0)
-        except SyncBusyError:  # another one is at it
-            return TaskReport("", is_done=False)
-        return TaskReport("", changed=(*report.added, *report.changed, *report.removed))
+    def _sync(self, _: _Beat) -> Iterator[Finding | str]:
+        if self._service.has_index() and self._service.is_behind():
+            report = self._service.sync(wait=0)
+            yield from (*report.added, *report.changed, *report.removed)
 
-    def _read_notes(self, beat: _Beat) -> Iterator[tuple[str, str]]:
-        """Yield path and text of each note, but records, until the time is up."""
-        for number, file in enumerate(beat.scan.files):
-            if file.source != "memory" or _is_record(file.path):
-                continue
-            if number % 16 == 0 and beat.is_up():
-                return
+    def _read_lines(self, beat: _Beat) -> Iterator[Line]:
+        """Yield each line of each note, but records, until the time is up."""
+        for at, file in enumerate(_list_notes(beat.scan)):
+            if at % 16 == 0:
+                beat.check_time()
             with suppress(OpenClawMemoryError, OSError):  # a sync reports a file that cannot be read
-                yield file.path, self._workspace.policies.mask(self._workspace.read(file.path))
+                text = self._workspace.policies.mask(self._workspace.read(file.path))
+                yield from (Line(file.path, number, line) for number, line in enumerate(text.split("\n"), 1))
 
     def _ask(self, beat: _Beat, record: Record, state: str) -> str | None:
         """Ask the model about one record; None if there is none, or no time."""
@@ -276,7 +274,7 @@ class Heartbeat:
 
 
 # In the order of their costs. Methods of an instance would keep it alive until a garbage collection.
-TASKS: Mapping[str, Callable[[Heartbeat, _Beat], TaskReport]] = {
+TASKS: Mapping[str, Callable[[Heartbeat, _Beat], Iterable[Finding | str]]] = {
     "expire": Heartbeat._expire,
     "decay": Heartbeat._find_faded,
     "reminders": Heartbeat._find_overdue,
@@ -300,8 +298,9 @@ def find_day(text: str) -> datetime.date | None:
     return max(days, default=None)
 
 
-def _is_record(path: str) -> bool:
-    return path.startswith(f"{RECORDS_FOLDER}/")
+def _list_notes(scan: Scan) -> list[MemoryFile]:
+    """Return the notes that are not records."""
+    return [file for file in scan.files if file.source == "memory" and not is_record(file.path)]
 
 
 def _hash_files(scan: Scan) -> str:
@@ -312,6 +311,46 @@ def _hash_files(scan: Scan) -> str:
     return digest.hexdigest()
 
 
-def _check_positive(name: str, value: object, unit: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InvalidInputError(f"{name} is {value!r}, not {unit} above zero")
+def find_duplicates(lines: Iterable[Line], check_time: Callable[[], None] = lambda: None) -> list[list[Line]]:
+    """Return groups of lines that are alike, the largest first.
+
+    Two lines with a Jaccard likeness of at least 0.8 share one of their rarest words: only those are compared
+    (Bayardo, Ma, Srikant: Scaling Up All Pairs Similarity Search, WWW 2007).
+
+    Args:
+        lines: The lines.
+        check_time: Called now and then; an error from it ends the search.
+    """
+    by_words: defaultdict[frozenset[str], list[Line]] = defaultdict(list)
+    for line in lines:
+        words = frozenset(_WORD.findall(line.text.casefold()))
+        if len(words) >= MIN_WORDS:
+            by_words[words].append(line)
+    sets = list(by_words)
+    counts = Counter(word for words in sets for word in words)
+    parents = list(range(len(sets)))
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, words in enumerate(sets):
+        if at % 256 == 0:
+            check_time()
+        rarest = sorted(words, key=lambda word: (counts[word], word))
+        prefix = rarest[: len(words) - math.ceil(LIKENESS * len(words)) + 1]
+        for candidate in {place for word in prefix for place in places[word]}:
+            if _find_root(parents, candidate) == _find_root(parents, at):
+                continue
+            shared = len(words & sets[candidate])
+            if shared / (len(words) + len(sets[candidate]) - shared) >= LIKENESS:
+                parents[_find_root(parents, candidate)] = _find_root(parents, at)
+        for word in prefix:
+            places[word].append(at)
+    groups: defaultdict[int, list[Line]] = defaultdict(list)
+    for at, words in enumerate(sets):
+        groups[_find_root(parents, at)] += by_words[words]
+    return sorted((group for group in groups.values() if len(group) > 1), key=len, reverse=True)
+
+
+def _find_root(parents: list[int], at: int) -> int:
+    while parents[at] != at:
+        parents[at] = parents[parents[at]]
+        at = parents[at]
+    return at

@@ -1,1 +1,0 @@
-"""Look after a memory, within a budget of time."""
