@@ -17,7 +17,7 @@ from unittest.mock import patch
 import retrieval
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.search import candidates, passages
 
 FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")

@@ -32,7 +32,7 @@ from rivals import RECIPES, answered, model_named, notes, prepared, table
 from speed import in_fresh_process, machine
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 
 BESIDE = (
     "ours",

@@ -26,7 +26,7 @@ from speed import counting_embedder, in_fresh_process, machine, milliseconds, op
 from speed_data import Vocabulary, notes, questions
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SearchConfig, SyncConfig
+from openclaw_memory.config.sections import SearchConfig, SyncConfig
 
 CHUNKS_PER_NOTE = 7.25  # of the notes that `speed_data` writes
 WORDS = 100_000  # five times as many as in the smaller workspaces: text has new words as it grows

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.records import Records, RecordSource
 from openclaw_memory.records.heartbeat import Heartbeat
 from openclaw_memory.records.resolution import DAY

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 
 SEED = 11
 NOTE_BYTES = 2_550  # a note ends with the section that reaches this: 3 KB on average

@@ -18,7 +18,7 @@ import apsw
 from speed_data import Vocabulary, questions, write_chunks, write_files
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 PATIENCE = 60.0  # seconds after which something that should happen has not happened

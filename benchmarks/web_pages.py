@@ -22,7 +22,7 @@ from speed_data import questions, write_files
 from starlette.testclient import TestClient
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 
 HOST = "127.0.0.1:8000"
 BAR_MS, BAR_BYTES = 200, 100_000  # of the first page, with all that it loads

@@ -33,7 +33,6 @@ from openclaw_memory_lab import Comparison, EmbeddingServer, copy_lab, evaluate,
 from tqdm.auto import tqdm
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
-from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable
 
 HERE = Path("embedder-notes")
@@ -385,7 +384,7 @@ far = load_embedder("openai", base_url="https://embeddings.example.com/v1", api_
 
 def told(embedder, **settings):
     """What the status of a memory with this embedder tells; nothing is sent for that."""
-    config = MemoryConfig(embedding=EmbeddingConfig(**settings))
+    config = MemoryConfig().replace({"embedding": settings})
     with Memory.open(HERE / "change", embedder=embedder, config=config) as memory:
         return [line for line in memory.status().notices if "sen" in line]
 

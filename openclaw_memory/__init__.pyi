@@ -1,6 +1,6 @@
 from .aio import AsyncMemory as AsyncMemory
-from .config import MemoryConfig as MemoryConfig
-from .embeddings import load_embedder as load_embedder
+from .config.config import MemoryConfig as MemoryConfig
+from .embeddings.registry import load_embedder as load_embedder
 from .errors import OpenClawMemoryError as OpenClawMemoryError
 from .memories import Memories as Memories
 from .memory import Memory as Memory

@@ -8,12 +8,10 @@ The tree::
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
     │   ├── UndecodableError    a memory file does not hold text, or is another program's transcript
     │   │   └── SealedFileError  it is encrypted: the key is not here, the index is plain, or it is damaged
-    │   └── RecordError         the file of a record is damaged: the message says where
-    │       └── SignatureError  the file of a record is not as this library has signed it
+    │   └── RecordError         the file of a record is damaged, or not as this library has signed it
     ├── NotFoundError           an allowed path names no file, or no line in it
     ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
-    │   ├── QueryError          the call was a search
-    │   └── OriginError         text from outside was to become a preference or long-term memory
+    │   └── QueryError          the call was a search
     ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
     ├── StoreError              the index cannot be used
@@ -27,6 +25,7 @@ The tree::
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
 
 Each message names the value that was wrong and what to do next, in the words of `suggest` and `suggest_remedy`.
+Two matter inside of the library alone, and a program catches their parents: `UndecodableError`, `IndexReplacedError`.
 """
 
 from __future__ import annotations
@@ -42,21 +41,17 @@ __all__ = [
     "CorruptIndexError",
     "EmbedderError",
     "IndexLockedError",
-    "IndexReplacedError",
     "InvalidInputError",
     "MissingExtraError",
     "NotFoundError",
     "OpenClawMemoryError",
-    "OriginError",
     "PathNotAllowedError",
     "PolicyError",
     "QueryError",
     "RecordError",
     "SealedFileError",
-    "SignatureError",
     "StoreError",
     "SyncBusyError",
-    "UndecodableError",
     "UserKeyError",
     "WorkspaceError",
     "WriteError",
@@ -121,11 +116,7 @@ class UndecodableError(WorkspaceError):
 
 
 class RecordError(WorkspaceError):
-    """The file of a record cannot be read: it was damaged by hand, or holds both sides of a merge."""
-
-
-class SignatureError(RecordError):
-    """The file of a record is not as this library has signed it, or not signed though it should be."""
+    """The file of a record was damaged, holds both sides of a merge, or is not as this library has signed it."""
 
 
 class NotFoundError(OpenClawMemoryError, LookupError):
@@ -138,10 +129,6 @@ class InvalidInputError(OpenClawMemoryError, ValueError):
 
 class QueryError(InvalidInputError):
     """A search was called with arguments that are not valid."""
-
-
-class OriginError(InvalidInputError):
-    """Text from outside was to become a preference or long-term memory, or to confirm a value; nothing was written."""
 
 
 class EmbedderError(OpenClawMemoryError):

@@ -19,8 +19,7 @@ from msgspec import to_builtins
 
 from openclaw_memory._forks import check_process
 from openclaw_memory._log import warn
-from openclaw_memory.config import MemoryConfig
-from openclaw_memory.config.config import check_config
+from openclaw_memory.config.config import MemoryConfig, check_config
 from openclaw_memory.embeddings.selection import EmbedderChoice, make_selector
 from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError
 

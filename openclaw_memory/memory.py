@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.backends import Backend
     from openclaw_memory.backends.builtin import BuiltinBackend
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice
     from openclaw_memory.events import Location, Observer

@@ -12,7 +12,7 @@ from openclaw_memory.errors import CorruptIndexError, EmbedderError, IndexReplac
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
     from openclaw_memory.indexing.service import IndexService, IndexState
     from openclaw_memory.records.files import RecordFiles

@@ -10,7 +10,7 @@ from openclaw_memory.workspace.notes import MemoryPart
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.flush.cycle import FlushRegistry
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.session import Session

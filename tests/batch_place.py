@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 from openclaw_memory_batch import BatchEmbedder
 
-from openclaw_memory.config import ChunkingConfig, MemoryConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote import RemoteEmbedder
 from openclaw_memory.embeddings.service import Limits, Service

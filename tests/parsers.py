@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import apsw
 
-from openclaw_memory.config import MemoryConfig, PolicyRule
+from openclaw_memory import MemoryConfig
 from openclaw_memory.config.config import parse_toml
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.conversation.snapshots import parse_snapshot
 from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import parse_record

@@ -19,7 +19,7 @@ from typing import Any
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import ConnectionHook

@@ -11,7 +11,7 @@ from index_files import index_file
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.store import SqliteStore

@@ -12,7 +12,7 @@ import pytest
 from openclaw_memory_batch import BatchEmbedder
 
 from openclaw_memory import MemoryConfig, load_embedder
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.embeddings import Limits, gemini, hashing, local, openai, remote, static, voyage
 from openclaw_memory.embeddings.registry import list_providers
 from openclaw_memory.embeddings.selection import CIRCUIT_OPEN_SECONDS

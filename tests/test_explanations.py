@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import fields
 
 from openclaw_memory import Memory
-from openclaw_memory.config import RecordsConfig, SearchConfig
+from openclaw_memory.config.sections import RecordsConfig, SearchConfig
 from openclaw_memory.records import heartbeat, resolution
 from openclaw_memory.search import candidates, features, line_index, passages
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights

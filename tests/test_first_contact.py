@@ -16,7 +16,7 @@ from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory._limited import Limited
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import ConfigError, EmbedderError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.store import connection
 

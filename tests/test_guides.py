@@ -15,7 +15,7 @@ from every_command import COMMANDS
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config import CompactionConfig, SessionsConfig, SyncConfig
+from openclaw_memory.config.sections import CompactionConfig, SessionsConfig, SyncConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
 from openclaw_memory.conversation.thresholds import get_flush_threshold
 from openclaw_memory.indexing import staleness, watcher

@@ -17,7 +17,7 @@ from processes import python
 import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.config import PolicyRule, StoreConfig, SyncConfig
+from openclaw_memory.config.sections import PolicyRule, StoreConfig, SyncConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, StoreError
 from openclaw_memory.memories import encode_folder_name
 from openclaw_memory.runs import lease_memory, read_memory_choice, run_values

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Store

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
 from openclaw_memory.store import connection

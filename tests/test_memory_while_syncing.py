@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
 from openclaw_memory.indexing import pipeline

@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig, CompactionConfig
-from openclaw_memory.config.sections import SECTIONS
+from openclaw_memory.config.sections import SECTIONS, ChunkingConfig, CompactionConfig
 from openclaw_memory.config.unread import READ_WHEN, find_unread_settings
 from openclaw_memory.records import RecordSource
 from openclaw_memory.tools import memory_tools

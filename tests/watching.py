@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from openclaw_memory.config import MemoryConfig, SessionsConfig, SyncConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import SessionsConfig, SyncConfig
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.store.lock import lock_file
 from openclaw_memory.types import FileRecord, MemoryFile, SyncReport

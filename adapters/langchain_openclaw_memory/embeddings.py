@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
 
-from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
+from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import FrameworkEmbedder
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,13 +56,12 @@ class OpenClawEmbeddings(Embeddings):
             )
         return loaded
 
-    def __deepcopy__(self, _memo: object) -> Self:
+    def __deepcopy__(self, _memo: object = None) -> Self:
         again = type(self).__new__(type(self))
         vars(again).update(vars(self))
         return again
 
-    def __copy__(self) -> Self:
-        return self.__deepcopy__(None)
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         embedder, model, options = self._settings

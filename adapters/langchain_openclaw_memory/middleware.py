@@ -31,8 +31,8 @@ from langchain_openclaw_memory._session import (
     refuse,
     remember,
 )
+from openclaw_memory import MemoryConfig
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
@@ -222,8 +222,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.model = load_chat_model(model) if model is not None else None
         self.trigger, self._clauses = trigger, _read_trigger(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
-        self._detectors: dict[tuple[int | None, CompactionConfig], ConversationDetector[BaseMessage]] = {}
-        self._get_detector(window, CompactionConfig())  # a wrong window is an error now, and not in the first run
+        self._detectors: dict[object, ConversationDetector[BaseMessage]] = {}
+        self._get_detector(window, MemoryConfig())  # a wrong window is an error now, and not in the first run
         self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._warn_once = WarnOnce(_log)
@@ -390,15 +390,15 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tokens = max(self.token_counter(messages) if self._clauses else 0, get_reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
-        rules, count = leased.config.compaction, self.token_counter
-        on_end = self._get_detector(window, rules).begin_flush(
+        on_end = self._get_detector(window, leased.config).begin_flush(
             f"{leased.folder}\n{session.key}", messages, tokens=tokens, compacting=overflow or reached
         )
         if on_end is None:
             return None
-        return PendingFlush(leased, session, model, messages, count, window, tokens, on_end=on_end)
+        return PendingFlush(leased, session, model, messages, self.token_counter, window, tokens, on_end=on_end)
 
-    def _get_detector(self, window: int | None, rules: CompactionConfig) -> ConversationDetector[BaseMessage]:
+    def _get_detector(self, window: int | None, config: MemoryConfig) -> ConversationDetector[BaseMessage]:
+        rules = config.compaction
         return self._detectors.get((window, rules)) or self._detectors.setdefault(
             (window, rules), ConversationDetector(READING, rules=rules, window=window, count=self.token_counter)
         )

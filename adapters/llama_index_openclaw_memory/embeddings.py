@@ -11,8 +11,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr, model_serializer
 
 from llama_index_openclaw_memory._background import Background, is_in_event_loop
+from openclaw_memory import load_embedder
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
+from openclaw_memory.embeddings import FrameworkEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 if TYPE_CHECKING:
@@ -200,7 +201,6 @@ def check_embedding(embed_model: Any) -> None:
 
 
 def _load(name: str, model: str | None, options: dict[str, Any]) -> Embedder:
-    embedder = load_embedder(name, model, **options)
-    if embedder is None:
+    if (embedder := load_embedder(name, model, **options)) is None:
         raise ConfigError(_NO_EMBEDDER)
     return embedder

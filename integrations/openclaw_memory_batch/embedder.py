@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openclaw_memory.embeddings import RemoteEmbedder, check_vectors, load_embedder
+from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import RemoteEmbedder, check_vectors
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import SafeFolder
@@ -114,8 +115,7 @@ class BatchEmbedder:
 
     def wait(self, store: Store, progress: Callable[[Progress], None] | None = None) -> bool:
         """Wait for the jobs of an index if that is wanted; return whether there may be vectors to collect."""
-        path = locate_file(store)
-        if path is None or not self.wait_for_jobs or not (jobs := Jobs(self, path)).state.jobs:
+        if (path := locate_file(store)) is None or not self.wait_for_jobs or not (jobs := Jobs(self, path)).state.jobs:
             return False
         jobs.wait(store, progress)
         return True

@@ -9,8 +9,7 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from openclaw_memory import Memory
-from openclaw_memory.embeddings import load_embedder
+from openclaw_memory import Memory, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError, StoreError
 from openclaw_memory.types import Document, Embedder
 from openclaw_memory_lancedb.entries import (

@@ -65,7 +65,7 @@ def migrate(
     Raises:
         NotFoundError: There is no such file.
         InvalidInputError: It is damaged, or of no known format. The error says where. Nothing was written.
-        UndecodableError: It is neither UTF-8 nor UTF-16. Nothing was written.
+        WorkspaceError: It is neither UTF-8 nor UTF-16. Nothing was written.
         WriteError: The backup could not be written. Nothing else was.
     """
     workspace = memory.workspace

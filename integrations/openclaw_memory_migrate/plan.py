@@ -54,7 +54,7 @@ def plan_migration(
     Raises:
         NotFoundError: There is no such file, or it cannot be read.
         InvalidInputError: It is damaged, of no known format, or not of that format. The error says where.
-        UndecodableError: It is neither UTF-8 nor UTF-16.
+        WorkspaceError: It is neither UTF-8 nor UTF-16.
     """
     if file_format is not None and file_format not in FORMATS:
         raise InvalidInputError(f"{file_format!r} is no format: use one of {', '.join(FORMATS)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.embeddings.selection import make_selector
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.files import RecordFiles

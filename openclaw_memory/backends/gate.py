@@ -19,7 +19,7 @@ from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
     from openclaw_memory.backends.protocol import Backend
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.search.results import SearchResults
     from openclaw_memory.workspace import Workspace
@@ -67,7 +67,7 @@ def mask_excerpt(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
 
     Raises:
         NotFoundError: They are those of a record that has expired.
-        SignatureError: They are those of a record that no signature vouches for.
+        RecordError: They are those of a record that no signature vouches for.
     """
     RecordFiles(workspace).check_visible(excerpt.path)
     return structs.replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))

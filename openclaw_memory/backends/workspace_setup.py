@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, StoreError
 from openclaw_memory.plugins import load_plugin, select_plugins
 from openclaw_memory.text.policies import Policies

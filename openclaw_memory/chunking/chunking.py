@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from openclaw_memory.chunking.headings import chunk_headings
 from openclaw_memory.chunking.sliding_window import chunk_line_window, chunk_sliding_window
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.front_matter import measure_front_matter
 from openclaw_memory.types import Chunk
 

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.markdown_blocks import (
     Block,
     count_front_matter,

@@ -12,7 +12,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types import Chunk
 from openclaw_memory.types.codec import get_plain_name

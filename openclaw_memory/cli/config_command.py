@@ -13,7 +13,7 @@ from openclaw_memory.cli.options import Place, with_place
 from openclaw_memory.cli.output import render, show, show_json, show_note, to_plain
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
 
 
 @click.command()
@@ -54,7 +54,7 @@ def config(place: Place) -> int:
 
 def _find_changes(config: MemoryConfig) -> dict[str, dict[str, Any]]:
     """Find the settings that differ from the defaults, by section. Values that may be keys are hidden."""
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.config.sections import SECTIONS
 
     usual, tables = MemoryConfig(), dict[str, dict[str, Any]]()

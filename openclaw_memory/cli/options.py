@@ -68,7 +68,7 @@ class Place(NamedTuple):
             stays: Whether the command goes on until it is ended: then searches sync as the settings say.
             settings: Values that go before those of the settings file, `{part: {key: value}}`.
         """
-        from openclaw_memory.config import MemoryConfig
+        from openclaw_memory.config.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
         file = self.settings_file

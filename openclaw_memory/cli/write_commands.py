@@ -151,7 +151,7 @@ def take_all_markdown(folder: Path) -> list[str]:
         WorkspaceError: The folder is missing or cannot be written, or it has settings of its own that say otherwise.
     """
     from openclaw_memory._links import find_link
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.workspace import SafeFolder, Workspace
     from openclaw_memory.workspace.settings import with_settings_inside
 

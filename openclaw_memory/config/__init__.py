@@ -1,24 +1,6 @@
-"""Settings: `MemoryConfig`, its parts, and where configuration and state are stored."""
+"""Read the settings of a plug-in, and find those that nothing reads; `MemoryConfig` is at the top level."""
 
 from openclaw_memory.config.checks import read_plugin_settings
-from openclaw_memory.config.config import MemoryConfig
-from openclaw_memory.config.sections import (
-    ChunkingConfig,
-    CompactionConfig,
-    EmbeddingConfig,
-    FilesConfig,
-    PolicyRule,
-    RecallConfig,
-    RecordsConfig,
-    SearchConfig,
-    SessionsConfig,
-    StoreConfig,
-    SyncConfig,
-)
 from openclaw_memory.config.unread import find_unread_settings
 
-__all__ = [
-    "ChunkingConfig", "CompactionConfig", "EmbeddingConfig", "FilesConfig", "MemoryConfig",
-    "PolicyRule", "RecallConfig", "RecordsConfig", "SearchConfig", "SessionsConfig", "StoreConfig", "SyncConfig",
-    "find_unread_settings", "read_plugin_settings",
-]  # fmt: skip
+__all__ = ["find_unread_settings", "read_plugin_settings"]

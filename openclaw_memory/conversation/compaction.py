@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import (
     Message,
     cut_middle,

@@ -1,5 +1,4 @@
 from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
-from .registry import load_embedder as load_embedder
 from .remote import RemoteEmbedder as RemoteEmbedder
 from .selection import EmbedderChoice as EmbedderChoice
 from .service import (

@@ -17,7 +17,7 @@ from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openclaw_memory.config import EmbeddingConfig
+    from openclaw_memory.config.sections import EmbeddingConfig
     from openclaw_memory.embeddings.service import RetryPolicy
     from openclaw_memory.types import Embedder
 
@@ -52,7 +52,7 @@ def load_embedder(
     if provider == "auto":
         if model is not None or options:
             raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
-        from openclaw_memory.config import EmbeddingConfig
+        from openclaw_memory.config.sections import EmbeddingConfig
 
         return load_first_available(EmbeddingConfig(provider="auto"), {})
     return _create(provider, model, options, retry=retry)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import NotFoundError, WorkspaceError, WriteError
 from openclaw_memory.workspace.atomic import lock_file, make_folders, read_whole, replace_file
 from openclaw_memory.workspace.files import open_place

@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from openclaw_memory.config import MemoryConfig, SessionsConfig
+from openclaw_memory.config.config import MemoryConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.types import Embedder, FileRecord, MemoryFile, Progress, Store

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from openclaw_memory.chunking import MOST_CHUNKS, chunk, move_down
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE

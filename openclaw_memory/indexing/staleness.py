@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
 from openclaw_memory.indexing.history import LAST_SYNC, decode_sync, format_moment

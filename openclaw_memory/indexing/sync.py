@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.config.environment import should_mask_listed_secrets
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.embeddings.selection import get_inner, get_preparing, probe
 from openclaw_memory.embeddings.token_codes import CODES_VERSION
 from openclaw_memory.errors import EmbedderError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
 from openclaw_memory.types import FileRecord, Source, SyncReport

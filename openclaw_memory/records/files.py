@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, WorkspaceError
 from openclaw_memory.text.policies import NONE, get_about
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import MOVE_NOTE, RECORDS_FOLDER, is_record
@@ -146,16 +146,16 @@ class RecordFiles:
 
         Raises:
             NotFoundError: It holds a record that has expired.
-            SignatureError: It holds a record that no signature vouches for.
+            RecordError: It holds a record that no signature vouches for.
         """
         if is_record(path) and (error := self._find_reason(path, datetime.now(UTC))):
             raise error
 
-    def _find_reason(self, path: str, now: datetime) -> NotFoundError | SignatureError | None:
+    def _find_reason(self, path: str, now: datetime) -> NotFoundError | RecordError | None:
         """Return the error of a file that must not be shown; a damaged one is shown as a note, unless it was signed."""
         with suppress(NotFoundError, PathNotAllowedError, WorkspaceError, OSError):
             if problem := _explain_refusal(path, self._cache.load(path).content):
-                return SignatureError(problem)
+                return RecordError(problem)
             record = self.load(path, now)
             if record is not None and is_expired(record, now):
                 return NotFoundError(f"{path} held a record that has expired: remember it again")

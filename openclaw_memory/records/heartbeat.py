@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.records import Records

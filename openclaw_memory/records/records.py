@@ -16,16 +16,14 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,
     InvalidInputError,
     NotFoundError,
-    OriginError,
     PolicyError,
     RecordError,
-    SignatureError,
 )
 from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
 from openclaw_memory.records.file_format import (
@@ -162,12 +160,11 @@ class Records:
             The record as it is now, and the outcome of the observation.
 
         Raises:
-            InvalidInputError: An argument has a wrong type or value, or holds a secret. Nothing was written.
-            OriginError: A preference comes from outside. Nothing was written.
+            InvalidInputError: An argument has a wrong type or value, or holds a secret, or a preference comes from
+                outside. Nothing was written.
             PolicyError: A rule says never to store it. Nothing was written.
             ConflictError: The record is not the expected one; the error has both sides.
-            RecordError: The file is damaged, and unchanged.
-            SignatureError: No signature vouches for the file, which is unchanged; see `sign`.
+            RecordError: The file is damaged, or no signature vouches for it; see `sign`. It is unchanged.
             UserKeyError: It has to be signed, and no key lasts. Nothing was written.
             WriteError: It could not be written.
         """
@@ -179,7 +176,7 @@ class Records:
         now = self._get_time()
         observation = _check_observation(value, confidence, source, now)
         if observation.source.kind == "external" and type == "preference":
-            raise OriginError(f"{key} is a preference, which no text from outside states: ask the user")
+            raise InvalidInputError(f"{key} is a preference, which no text from outside states: ask the user")
         if observation.confidence < LEAST_CONFIDENCE:
             raise InvalidInputError(
                 f"a confidence of {confidence} is below the least that is taken ({LEAST_CONFIDENCE}): "
@@ -212,8 +209,7 @@ class Records:
 
         Raises:
             InvalidInputError: An argument has a wrong type or value.
-            RecordError: The file is damaged.
-            SignatureError: No signature vouches for the file; see `sign`.
+            RecordError: The file is damaged, or no signature vouches for it; see `sign`.
         """
         return self.read(self._workspace.files.find(_check_call(type, key, user_id).path))
 
@@ -226,8 +222,7 @@ class Records:
 
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file.
-            RecordError: The file is damaged, or is a person's own note.
-            SignatureError: No signature vouches for the file; see `sign`.
+            RecordError: The file is damaged, is a person's own note, or no signature vouches for it; see `sign`.
         """
         record = self._files.load(path, self._get_time())
         if record is None:
@@ -308,7 +303,7 @@ class Records:
 
         Raises:
             NotFoundError: There is no such record.
-            OriginError: The source is outside. Nothing was written.
+            InvalidInputError: The source is outside. Nothing was written.
             ConflictError, InvalidInputError, RecordError, WriteError: As `remember`.
         """
         call = _check_call(type, key, user_id, expected_version, token)
@@ -319,7 +314,7 @@ class Records:
                 raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
             observation = _check_observation(stored.value if value is ... else value, 1.0, source, now)
             if observation.source.kind == "external":
-                raise OriginError(f"no text from outside confirms {key}: ask the user")
+                raise InvalidInputError(f"no text from outside confirms {key}: ask the user")
             self._check_policies(call, observation.value, stored.sensitivity, source)
             record = _make_next(stored, observation, Settlement("replaced", 1.0), stored.ttl, now)
             return replace(record, is_confirmed=True), Settlement("confirmed", 1.0)
@@ -638,7 +633,7 @@ def _check_observation(value: Any, confidence: float, source: RecordSource | Non
 
 def _check_signature(record: Record) -> None:
     if record.problem is not None:
-        raise SignatureError(record.problem)
+        raise RecordError(record.problem)
 
 
 def _check_expected(path: str, stored: Record | None, expected: Version, proposed: str, visible: Record | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.types.records import (
     HALF_LIFE_DAYS,
     Observation,

@@ -19,7 +19,7 @@ from openclaw_memory.types.conditions import make_chunk_test
 from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import SearchConfig
+    from openclaw_memory.config.sections import SearchConfig
     from openclaw_memory.search.query import Query
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.types import Store, Vector

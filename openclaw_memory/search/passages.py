@@ -62,7 +62,7 @@ from openclaw_memory.types.files import LEFT_OUT, SOURCES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from openclaw_memory.config import SearchConfig
+    from openclaw_memory.config.sections import SearchConfig
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.types.results import Confidence
 

@@ -23,7 +23,7 @@ from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.workspace.paths import rank_path_match
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import SearchConfig
+    from openclaw_memory.config.sections import SearchConfig
 
 Item = TypeVar("Item")
 

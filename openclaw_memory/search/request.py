@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from openclaw_memory.config import SearchConfig
-from openclaw_memory.config.sections import MAX_RESULTS, SECTIONS, check_section
+from openclaw_memory.config.sections import MAX_RESULTS, SECTIONS, SearchConfig, check_section
 from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.search.filters import SearchFilter, check_share, make_chunk_filter, read_value
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.types.conditions import Where
 
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).

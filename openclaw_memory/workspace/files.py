@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.agent_files import is_skipped_folder
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.text.policies import MASK, NONE, Policies
 from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed

@@ -13,9 +13,8 @@ from openclaw_memory.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
-    OriginError,
     PathNotAllowedError,
-    SignatureError,
+    RecordError,
     UndecodableError,
     WriteError,
 )
@@ -127,7 +126,7 @@ def promote(
         expected: The excerpt that the caller read, or its hash; not compared where None.
 
     Raises:
-        InvalidInputError, OriginError, SignatureError, PolicyError, ConflictError: As `Notes.promote`.
+        InvalidInputError, RecordError, PolicyError, ConflictError: As `Notes.promote`.
         NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `Notes.edit`.
     """
     source, target = files.locate(path), files.locate(files.find_long_term())
@@ -264,10 +263,10 @@ def _check_copied(note: _Note, start: int, end: int, files: WorkspaceFiles) -> l
     _check_end(note, end)
     name, file, policies = f"lines {start} to {end} of {note.path}", "\n".join(note.lines), files.policies
     if (problem := files.explain_withheld(note.path, file)) is not None:
-        raise SignatureError(problem)
+        raise RecordError(problem)
     matter = parse(file)
     if (matter is not None and is_external(matter.fields)) or find_source(note.lines, start, end) is not None:
-        raise OriginError(
+        raise InvalidInputError(
             f"{name} come from outside, and are not copied to MEMORY.md: have the user say what of it holds, and write "
             "that in words of your own"
         )

@@ -247,10 +247,9 @@ class Notes(MemoryPart):
 
         Raises:
             InvalidInputError: The range, the section or `expected` is invalid, the lines hold a secret, they are front
-                matter of a document, or they are sealed and `MEMORY.md` is not.
-            OriginError: They come from outside: a quotation with its source, or a document whose `origin` is
-                "external".
-            SignatureError: They belong to a record that no signature vouches for.
+                matter of a document, they are sealed and `MEMORY.md` is not, or they come from outside: a quotation
+                with its source, or a document whose `origin` is "external".
+            RecordError: They belong to a record that no signature vouches for.
             PolicyError: A rule says never to store them. Nothing was written.
             ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
         """

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from openclaw_memory._safe import has_controls
-from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.agent_files import AGENT_FILES, is_agent_file
 from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from openclaw_memory._safe import mask_controls
-from openclaw_memory.config import SessionsConfig
 from openclaw_memory.config.agent_files import is_skipped_folder
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Source
 from openclaw_memory.types.codec import NOT_READ, SUFFIX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.config.workspace_file import MAX_BYTES, apply_workspace_file
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.workspace.atomic import read_whole

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,

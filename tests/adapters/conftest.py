@@ -10,7 +10,7 @@ import pytest
 from index_files import copy_workspace
 
 from openclaw_memory import Memories, Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 
 CONTRACTS = Path(__file__).parent / "contracts"
 sys.path.append(str(CONTRACTS))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.chunking.sliding_window import estimate_chars
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.utf16 import measure_utf16
 
 MARKDOWN = (

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from openclaw_memory.chunking import chunk, headings
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.types import Chunk
 
 

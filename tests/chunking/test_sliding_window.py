@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.chunking import chunk
 from openclaw_memory.chunking.sliding_window import chunk_tokens, estimate_chars, split_entries
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 
 TEXT = st.text(alphabet="ab \n-#é数か\u3400ｱ😀\U00020000\r\ud83d", max_size=300)
 

@@ -13,7 +13,7 @@ from index_files import index_file
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_memory, check_room
-from openclaw_memory.config import EmbeddingConfig, SessionsConfig
+from openclaw_memory.config.sections import EmbeddingConfig, SessionsConfig
 from openclaw_memory.store.embedding_cache import locate_cache
 
 MB = 1_000_000

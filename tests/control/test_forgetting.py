@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from index_files import index_folder
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.control import forgetting
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.embeddings.hashing import HashingEmbedder

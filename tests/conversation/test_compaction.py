@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.compaction import (
     SUMMARY,
     ask_with_compaction,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import ask_with_compaction, is_overflow
 from openclaw_memory.conversation.messages import get_text
 

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import read_calls

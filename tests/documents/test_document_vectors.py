@@ -13,7 +13,7 @@ from index_files import index_file, index_folder
 from msgspec import structs
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError
 from openclaw_memory.types import Document, VectorSource
 

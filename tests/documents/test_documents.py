@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, openai, selection
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector, make_selector

@@ -13,7 +13,7 @@ import pytest
 from processes import QUIET, ROOT, fresh, synced
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SearchConfig, SessionsConfig
+from openclaw_memory.config.sections import SearchConfig, SessionsConfig
 from openclaw_memory.workspace import days, journal
 
 DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
@@ -110,7 +110,7 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(t
 A_DAY = """
 import json, sys
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SessionsConfig, SearchConfig
+from openclaw_memory.config.sections import SessionsConfig, SearchConfig
 config = MemoryConfig(sessions=SessionsConfig(timezone="Europe/Amsterdam"), search=SearchConfig(half_life_days=30))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     written = memory.append("memo apple", title="Entry")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from index_files import index_file, index_folder
 
-from openclaw_memory import Memory
-from openclaw_memory.config import MemoryConfig, SyncConfig
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.store.sqlite import SqliteStore
 from openclaw_memory.types import Document
 

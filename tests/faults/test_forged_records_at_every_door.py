@@ -9,7 +9,7 @@ import pytest
 from faults.doors import SHOWING, Asked, Place, shown_by
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import SignatureError
+from openclaw_memory.errors import RecordError
 
 KEY = "door.code"
 PATH = f"memory/records/fact/{KEY}.md"
@@ -111,7 +111,7 @@ def test_a_record_as_it_was_signed_is_shown(genuine, door):
 def test_a_forged_record_is_shown_nowhere_and_reported(forged):
     shown = {door: shown_by(door, forged, ASKED) for door in SHOWING}
     assert [door for door, text in shown.items() if any(word in text for word in WORDS)] == []
-    with pytest.raises(SignatureError):
+    with pytest.raises(RecordError):
         forged.memory.get(PATH)
     assert PATH in "\n".join(forged.memory.status(deep=True).notices)
 

@@ -9,7 +9,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.chunking import MOST_CHUNKS, chunk
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.front_matter import parse
 
 SIZE = 10 * 1024 * 1024

@@ -13,7 +13,7 @@ from index_files import index_file
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import PathNotAllowedError, StoreError
 
 OWN, PRIVATE = "The gate code of the hut is on the blue card.", "The salary of Anna is 4,200 euros."

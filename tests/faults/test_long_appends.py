@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.notes import Notes

@@ -11,9 +11,9 @@ from index_files import copy_workspace, index_folder
 from msgspec.structs import asdict
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.conversation import snapshots
-from openclaw_memory.errors import PathNotAllowedError, PolicyError, RecordError, SignatureError
+from openclaw_memory.errors import PathNotAllowedError, PolicyError, RecordError
 from openclaw_memory.types import Document
 
 RULES = (
@@ -372,7 +372,7 @@ def test_a_record_of_a_forbidden_name_expires_and_does_not_fade(tmp_path):
 @pytest.mark.parametrize("misspelled", ["hihg", "", "[high]"])
 def test_a_sensitivity_that_is_none_counts_as_high(place, misspelled):
     with broken(place, "door.code", "sensitivity", misspelled) as path:
-        with pytest.raises(SignatureError):
+        with pytest.raises(RecordError):
             place.memory.get(path)
         place.memory.sync()
         assert "dark cellar" not in told(place.memory.search("What is in the cellar?", max_results=50, min_score=0))

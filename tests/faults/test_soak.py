@@ -47,7 +47,7 @@ with Memory.open(sys.argv[1], embedder="hashing") as memory:
 WATCHER = """
 import sys, time
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SessionsConfig, SyncConfig
+from openclaw_memory.config.sections import SessionsConfig, SyncConfig
 config = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1), sessions=SessionsConfig(delta_messages=5))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     watcher, syncs = memory.watch(), 0

@@ -47,7 +47,7 @@ def memory(opened):
 
 def strict(opened):
     from openclaw_memory import MemoryConfig
-    from openclaw_memory.config import RecallConfig
+    from openclaw_memory.config.sections import RecallConfig
 
     return opened(config=MemoryConfig(recall=RecallConfig(assume_direct=False)))
 

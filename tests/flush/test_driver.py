@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.flush import FlushModel, ModelReply, arun_flush, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, read_finish_reason
 

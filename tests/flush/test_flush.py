@@ -12,8 +12,7 @@ from functools import partial
 
 import pytest
 
-from openclaw_memory.config import SessionsConfig
-from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig, SessionsConfig
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import ConversationDetector, Flush, Reading, Session

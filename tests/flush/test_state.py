@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError
 from openclaw_memory.flush import state
 from openclaw_memory.flush.cycle import FlushRegistry

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory.config import FilesConfig, MemoryConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 

@@ -29,8 +29,7 @@ from openclaw_memory.chunking.sliding_window import (
     split_utf8,
     strip_annotations,
 )
-from openclaw_memory.config import SearchConfig, SessionsConfig
-from openclaw_memory.config.sections import CompactionConfig, check_section
+from openclaw_memory.config.sections import CompactionConfig, SearchConfig, SessionsConfig, check_section
 from openclaw_memory.conversation.thresholds import get_reserve, get_soft_threshold
 from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from watching import CONFIG, FakeIndex, eventually
 
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory import MemoryConfig
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync

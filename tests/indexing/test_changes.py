@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.indexing.changes import compare, select_urgent
 from openclaw_memory.types import FileRecord, MemoryFile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.testing import RecordingEmbedder
 
 TEXT = "The gate code is 4417.\n"

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.indexing import pipeline
 from openclaw_memory.store import SqliteStore, rebuild
 from openclaw_memory.testing import RecordingEmbedder
@@ -23,7 +23,7 @@ from openclaw_memory.types import Progress
 REBUILDER = """
 import sys
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 notes, index = sys.argv[1:]
 styles = ["tokens", "headings"]
 print("ready", flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
+from openclaw_memory.config.sections import EmbeddingConfig, FilesConfig, SearchConfig
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError

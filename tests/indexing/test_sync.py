@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 from watching import eventually
 
-from openclaw_memory.config import ChunkingConfig, MemoryConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.indexing.changes import TICK_NS, SyncParts
 from openclaw_memory.indexing.sync import describe_index, sync

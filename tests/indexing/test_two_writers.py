@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
 

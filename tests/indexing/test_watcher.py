@@ -13,7 +13,7 @@ from index_files import index_file
 from msgspec.structs import replace
 from watching import CONFIG, MESSAGE, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
-from openclaw_memory.config import FilesConfig, SyncConfig
+from openclaw_memory.config.sections import FilesConfig, SyncConfig
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync
 from openclaw_memory.indexing.watcher import PATIENCE, Watcher

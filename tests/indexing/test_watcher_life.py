@@ -36,7 +36,7 @@ def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, 
 OTHER_PROCESS = """
 import sys, time
 from pathlib import Path
-from openclaw_memory.config import MemoryConfig
+from openclaw_memory import MemoryConfig
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store.lock import lock_file
 from openclaw_memory.types import SyncReport

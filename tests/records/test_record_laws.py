@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.records import RecordSource
 
 KEYS = st.sampled_from(["a", "b.c", "billing.x"])

@@ -12,7 +12,7 @@ import pytest
 from index_files import index_folder
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,

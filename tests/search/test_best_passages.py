@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.lines import find_spans, has_content, join_lines
 from openclaw_memory.search.passages import PassageFinder

@@ -7,7 +7,7 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.search.citations import CitationChecker
 
 CALM = MemoryConfig(sync=SyncConfig(on_search=False))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 NOTES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 REVIEW = """---

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SearchConfig, SessionsConfig
+from openclaw_memory.config.sections import SearchConfig, SessionsConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.tools import memory_tools
 

@@ -6,7 +6,7 @@ import pytest
 from shelf import VECTOR, Shelf, stored
 
 from openclaw_memory import SearchOptions
-from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.search.line_index import LineIndex

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, order_results, select_results
 from openclaw_memory.types import SearchResult
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.testing import RecordingEmbedder
 

@@ -11,7 +11,7 @@ from openclaw_memory.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
-    SignatureError,
+    RecordError,
     StoreError,
     UserKeyError,
 )
@@ -68,9 +68,9 @@ def assert_shown_nowhere(memory):
     """Some doors for all, which `faults/test_forged_records_at_every_door.py` has."""
     assert DOOR not in [hit.path for hit in memory.search("door code").results]
     assert [one.path for one in memory.records] == memory.records.find("door code") == []
-    with pytest.raises(SignatureError):
+    with pytest.raises(RecordError, match="sign"):
         memory.get(DOOR)
-    with pytest.raises(SignatureError):
+    with pytest.raises(RecordError, match="sign"):
         memory.notes.promote(DOOR, *[memory.workspace.read(DOOR).split("\n").index("---", 1) + 2] * 2)
     assert DOOR in "\n".join(memory.status(deep=True).notices)
     [item] = [one for one in memory.control.inspect() if one.path == DOOR]
@@ -118,7 +118,7 @@ def test_every_field_is_signed(memory, root):
     assert {"memory_id", "value", "sensitivity", "ttl", "version", "history", "tokens", "waiting"} <= names
     for name in names:
         without(root, name)
-        with pytest.raises(SignatureError):
+        with pytest.raises(RecordError, match="sign"):
             memory.get(DOOR)
         (root / DOOR).write_text(whole)
 
@@ -134,7 +134,7 @@ def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
     memory.records.remember("fact", "door.code", "amber seven", sensitivity="low")
     assert memory.records.get("fact", "door.code").sensitivity == "low"
     change(root, ("amber", "copper"))
-    with pytest.raises(SignatureError):
+    with pytest.raises(RecordError, match="sign"):
         memory.get(DOOR)
 
 
@@ -142,9 +142,9 @@ def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
 def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
     change(root, ("door.code: amber seven", "door.code: amber eight"))
     before = (root / DOOR).read_bytes()
-    with pytest.raises(SignatureError, match="openclaw-memory sign"):
+    with pytest.raises(RecordError, match="openclaw-memory sign"):
         memory.records.remember("fact", "door.code", "amber eight", sensitivity="high")
-    with pytest.raises(SignatureError):
+    with pytest.raises(RecordError, match="sign"):
         memory.records.confirm("fact", "door.code")
     tools = {tool.name: tool for tool in memory_tools(memory, records=True)}
     for name in ("memory_remember", "memory_confirm"):
@@ -224,7 +224,7 @@ def test_one_key_in_the_environment_of_two_machines_vouches_on_both(root, monkey
         monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "other machine"))
         assert memory.records.get("fact", "door.code").value == "amber seven"
         change(root, ("amber seven", "amber eight"))
-        with pytest.raises(SignatureError):
+        with pytest.raises(RecordError, match="sign"):
             memory.records.get("fact", "door.code")
 
 
@@ -233,13 +233,13 @@ def test_a_key_that_is_set_later_leaves_what_was_signed_without_it(memory, monke
     assert memory.records.get("fact", "door.code").value == "amber seven"
     memory.records.confirm("fact", "door.code", value="cedar nine")
     monkeypatch.delenv(VARIABLE)
-    with pytest.raises(SignatureError, match=VARIABLE):
+    with pytest.raises(RecordError, match=VARIABLE):
         memory.records.get("fact", "door.code")
 
 
 def test_a_key_that_cannot_be_read_hides_what_it_signed_and_says_so(memory, monkeypatch):
     monkeypatch.setenv(VARIABLE, "no key")
-    with pytest.raises(SignatureError, match=VARIABLE):
+    with pytest.raises(RecordError, match=VARIABLE):
         memory.records.get("fact", "door.code")
 
 
@@ -289,7 +289,7 @@ def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
         assert DOOR in [hit.path for hit in other.search("door code").results]
         change(root, ("amber seven", "amber eight"))
         assert DOOR not in [hit.path for hit in other.search("door code").results]
-        with pytest.raises(SignatureError):
+        with pytest.raises(RecordError, match="sign"):
             other.get(DOOR)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.chunking import STYLES, chunk
-from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.front_matter import get_embedding, measure_front_matter, parse, render
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import MemoryConfig, PolicyRule
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import ConfigError, PolicyError
 from openclaw_memory.text.policies import About, Policies
 

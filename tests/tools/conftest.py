@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import RecallConfig, SyncConfig
+from openclaw_memory.config.sections import RecallConfig, SyncConfig
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.types import ToolAnswer
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import RecordsConfig
+from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools, recall
 

@@ -3,7 +3,7 @@
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import compose_session_start
 

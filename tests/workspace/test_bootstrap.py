@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
 from openclaw_memory.workspace.files import WorkspaceFiles

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError, QueryError
 from openclaw_memory.workspace.days import to_day
 

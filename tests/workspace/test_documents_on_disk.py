@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.document_cache import DocumentCache

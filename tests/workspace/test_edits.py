@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import python
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace, atomic

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
 from openclaw_memory.workspace.encodings import decode
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import atomic, days, journal

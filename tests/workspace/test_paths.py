@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.workspace.files import WorkspaceFiles
 

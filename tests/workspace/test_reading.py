@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError
 from openclaw_memory.workspace import atomic
 from openclaw_memory.workspace.encodings import decode

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile
 from openclaw_memory.workspace import Workspace

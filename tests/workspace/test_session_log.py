@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from processes import python
 
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from openclaw_memory import Memory
-from openclaw_memory.config import MemoryConfig, PolicyRule
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.transcript_formats import FORMATS

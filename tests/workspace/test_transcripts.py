@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.transcripts import PART_BYTES, Mark

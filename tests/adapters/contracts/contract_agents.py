@@ -15,7 +15,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory import tools as core
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError
 
 GROUP = "agent:main:telegram:group:7"

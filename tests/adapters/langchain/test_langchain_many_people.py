@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from openclaw_memory import Memories, MemoryConfig
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import run_values
 

@@ -13,7 +13,7 @@ from langchain_openclaw_memory.testing import make_call
 from langgraph.store.base import PutOp
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import ConflictError, InvalidInputError, PathNotAllowedError, PolicyError, RecordError
 
 FACTS = ("records", "fact")

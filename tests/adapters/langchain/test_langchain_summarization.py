@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from unwritable import UNWRITABLE, full, gone
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import CompactionConfig, EmbeddingConfig
+from openclaw_memory.config.sections import CompactionConfig, EmbeddingConfig
 
 
 def subclass(summary_model, memory, flush_model, *, session_key=None, **options):

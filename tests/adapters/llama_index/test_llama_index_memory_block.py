@@ -19,7 +19,7 @@ from llm_scripts import says_facts, writes_facts
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import CompactionConfig, EmbeddingConfig
+from openclaw_memory.config.sections import CompactionConfig, EmbeddingConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import Session
 

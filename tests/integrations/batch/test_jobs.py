@@ -17,7 +17,7 @@ from openclaw_memory_batch.embedder import Job, JobsState, load, save
 from openclaw_memory_batch.services import APIS
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import SyncParts

@@ -305,7 +305,7 @@ SEARCHING = """
 import sys
 from pathlib import Path
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import SyncConfig
+from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import IndexLockedError
 config = MemoryConfig(sync=SyncConfig(on_search=False, before_search=False))
 print("ready", flush=True)

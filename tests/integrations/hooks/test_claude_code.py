@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from openclaw_memory_hooks import claude_code
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import find_workspace
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import MemoryConfig, PolicyRule, SessionsConfig
+from openclaw_memory.config.sections import PolicyRule, SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import SafeFolder

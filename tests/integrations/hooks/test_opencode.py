@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from openclaw_memory_hooks import opencode
 from openclaw_memory_intent import IntentConfig, read_settings
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import MemoryConfig, PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.tools import memory_tools

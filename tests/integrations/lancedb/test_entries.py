@@ -19,7 +19,7 @@ import lancedb
 from openclaw_memory_lancedb import CATEGORIES, LanceEntries, MemoryEntry
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig, PolicyRule
+from openclaw_memory.config.sections import EmbeddingConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, PolicyError, QueryError, StoreError
 from openclaw_memory.testing import RecordingEmbedder
 

@@ -11,7 +11,7 @@ from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.tool_facts import ANNOTATIONS, OUTPUT_SCHEMAS
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.tools import memory_tools, recall_section
 from openclaw_memory.tools.handlers import TOOLS
 from openclaw_memory.types import Progress

@@ -14,7 +14,7 @@ from openclaw_memory_migrate import migrate
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import FilesConfig, PolicyRule
+from openclaw_memory.config.sections import FilesConfig, PolicyRule
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError
 
 SAMPLES = Path(__file__).parent / "samples"

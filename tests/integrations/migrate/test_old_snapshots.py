@@ -11,7 +11,7 @@ from secret_samples import KNOWN
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 
 SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 
 from openclaw_memory import Memories, Memory, MemoryConfig
-from openclaw_memory.config import StoreConfig
+from openclaw_memory.config.sections import StoreConfig
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.testing import RecordingEmbedder
 

@@ -16,7 +16,7 @@ from openclaw_memory_qmd.program import QmdProgram
 from qmd_place import is_alive, wait_for
 
 from openclaw_memory import Memory, SearchFilter, SearchOptions
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule
+from openclaw_memory.config.sections import PolicyRule
 
 HTMX = {"HX-Request": "true"}
 NONSENSE = (
