@@ -7,8 +7,6 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from openclaw_memory.flush import Reading
-
 SUMMARY_SOURCE = "summarization"  # what SummarizationMiddleware writes into `lc_source` of its summaries
 
 RESUMED = "openclaw_resumed"  # marks messages that were resumed: what is masked in them is no edit
@@ -34,16 +32,15 @@ def get_reported_tokens(messages: Sequence[BaseMessage]) -> int:
     return 0
 
 
-def _describe_role(message: BaseMessage) -> tuple[str, str]:
-    """Return the author, the calls and the attachments of a message, to tell those of the same text apart."""
+def read_message(message: BaseMessage) -> tuple[tuple[str, str], str]:
+    """Return the author, calls and attachments of a message, to tell it from others of its text, and its text."""
     if isinstance(message, AIMessage):
-        return message.type, str([(call["name"], call["args"]) for call in message.tool_calls])
-    if isinstance(message, ToolMessage):
-        return message.type, message.tool_call_id
-    return message.type, "" if isinstance(message.content, str) else str(message.content)
-
-
-READING: Reading[BaseMessage] = Reading(role=_describe_role, text=lambda message: message.text)
+        more = str([(call["name"], call["args"]) for call in message.tool_calls])
+    elif isinstance(message, ToolMessage):
+        more = message.tool_call_id
+    else:
+        more = "" if isinstance(message.content, str) else str(message.content)
+    return (message.type, more), message.text
 
 
 def convert_messages(messages: Iterable[BaseMessage]) -> Iterator[dict[str, Any]]:

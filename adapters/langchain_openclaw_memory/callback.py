@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
-from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, drop_system
+from langchain_openclaw_memory._messages import SUMMARY_SOURCE, drop_system, read_message
 from langchain_openclaw_memory._session import get_run_config, lease_run_memory, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Session
@@ -75,7 +75,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
             )
         self._leased: OrderedDict[str, RunMemory] = OrderedDict()
         self._detector = ConversationDetector(
-            READING,
+            read_message,
             self._save,
             rules=lambda key: self._get_leased(key).config.compaction,
             window=self.window,

@@ -21,7 +21,7 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flush import PendingFlush, asave, can_save, check_memory, find_session, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
-from langchain_openclaw_memory._messages import READING, find_first, get_reported_tokens, is_summary
+from langchain_openclaw_memory._messages import find_first, get_reported_tokens, is_summary, read_message
 from langchain_openclaw_memory._session import (
     WarnOnce,
     get_run_config,
@@ -400,7 +400,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _get_detector(self, window: int | None, config: MemoryConfig) -> ConversationDetector[BaseMessage]:
         rules = config.compaction
         return self._detectors.get((window, rules)) or self._detectors.setdefault(
-            (window, rules), ConversationDetector(READING, rules=rules, window=window, count=self.token_counter)
+            (window, rules), ConversationDetector(read_message, rules=rules, window=window, count=self.token_counter)
         )
 
     def _describe_window(self, model: Model) -> str | None:

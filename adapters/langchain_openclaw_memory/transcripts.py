@@ -21,8 +21,8 @@ from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thr
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
-from openclaw_memory.flush import fit_entry
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.workspace import fit_entry
 
 _log = logging.getLogger(__name__)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import open_flush
 from llama_index_openclaw_memory._messages import as_text, estimate_text
-from openclaw_memory.conversation import Message, cut, estimate_tokens, get_compaction_threshold
+from openclaw_memory.conversation import cut, estimate_tokens, get_compaction_threshold
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.flush import Flush, read_messages_since, write_messages
+from openclaw_memory.flush import Flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -49,14 +49,14 @@ class Ejected:
         """Take over a session; without `flush_tokens`, the memory's configuration decides."""
         self._leased, self._key, self._background = leased, key, background
         self._given_llm, self._given_tokens = llm, flush_tokens
-        self._unwritten: list[Message] = []
+        self._unwritten: list[Mapping[str, Any]] = []
         self._is_behind = True  # whether the transcript may have what no flush has looked at
         self._has_failed = False  # the latest writing, which is logged once
         self._starts: dict[str, int] = {}  # by transcript: the byte from which on a flush may be due
         self._retry_at = 0.0  # the time before which no flush is tried after one that failed
         self._writing, self._flushing = threading.Lock(), threading.Lock()
 
-    def take(self, messages: Sequence[Message]) -> Future[None]:
+    def take(self, messages: Sequence[Mapping[str, Any]]) -> Future[None]:
         """Write messages in a thread that cannot be cancelled; the future ends when they are written or refused.
 
         A flush that is due begins then, without being waited for.
@@ -65,7 +65,7 @@ class Ejected:
         return self._background.begin(self._process)
 
     @property
-    def unwritten(self) -> list[Message]:
+    def unwritten(self) -> list[Mapping[str, Any]]:
         """The messages that no transcript has, oldest first."""
         return list(self._unwritten)
 
@@ -142,7 +142,7 @@ class Ejected:
         if has_flushed or self._get_llm(flush) is None:
             return 0
         length = min(size, most * _BYTES_PER_TOKEN)
-        while estimate_tokens(read_messages_since(flush.log, size - length)) > most:
+        while estimate_tokens(flush.log.read_messages_since(size - length)) > most:
             length //= 2
         return size - length
 
@@ -154,7 +154,7 @@ class Ejected:
     def _flush_tokens(self, flush: Flush) -> int:
         return self._given_tokens or flush.rules.soft_threshold_tokens
 
-    def _read_waiting(self, flush: Flush) -> list[Message]:
+    def _read_waiting(self, flush: Flush) -> list[Mapping[str, Any]]:
         """Return the messages of the transcript that no flush has looked at: the latest, if there are very many."""
         if (llm := self._get_llm(flush)) is None:
             return []
@@ -163,7 +163,7 @@ class Ejected:
         last = flushed if flushed <= size else 0
         start = max(self._starts.get(flush.log.path, 0), last, size - most * _BYTES_PER_TOKEN)
         try:
-            messages = read_messages_since(flush.log, start)
+            messages = flush.log.read_messages_since(start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
             self._background.report(f"the transcript of session {self._key!r} cannot be read for its flush", error)
             return []
@@ -210,14 +210,14 @@ class Ejected:
         return not self._retry_at
 
 
-def _write_allowed(flush: Flush, batch: Sequence[Message]) -> str:
+def _write_allowed(flush: Flush, batch: Sequence[Mapping[str, Any]]) -> str:
     """Write messages to the transcript; return why some are never to be stored, or ""."""
     try:
-        write_messages(flush.log, batch)
+        flush.log.write_messages(batch)
     except PolicyError as error:
         for message in batch:
             with suppress(PolicyError):
-                write_messages(flush.log, [message])
+                flush.log.write_messages([message])
         return f"not all ejected messages are in the transcript: {error}"
     return ""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
 
-from openclaw_memory.conversation import Message, get_text, strip_recalled
+from openclaw_memory.conversation import get_text, strip_recalled
 
 # What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
 _SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})
@@ -87,12 +87,12 @@ def is_whole(messages: Iterable[ChatMessage]) -> bool:
     return not waiting
 
 
-def as_text(messages: Iterable[Message]) -> str:
+def as_text(messages: Iterable[Mapping[str, Any]]) -> str:
     """Format OpenClaw's messages as text, each with its author, its calls and their results."""
     return "\n".join(line for message in messages if (line := _format_line(message)))
 
 
-def _format_line(message: Message) -> str:
+def _format_line(message: Mapping[str, Any]) -> str:
     text = get_text(message)
     if message.get("role") == "toolResult":
         return f"Tool {message.get('toolName') or ''}".rstrip() + f": {text}"
@@ -104,7 +104,7 @@ def _format_line(message: Message) -> str:
     return f"{_SPEAKERS.get(str(message.get('role')), 'Other')}: {words}" if words else ""
 
 
-def _list_written_calls(message: Message) -> list[Mapping[str, Any]]:
+def _list_written_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
     return [block for block in blocks if isinstance(block, dict) and block.get("type") == "toolCall"]

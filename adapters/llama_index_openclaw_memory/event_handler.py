@@ -32,7 +32,7 @@ from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
 from openclaw_memory.runs import MemoryChoice, RunMemory, read_memory_choice
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 
 _SESSIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
-_READING: Reading[ChatMessage] = Reading(
-    # A call of a tool has no text; it differs from others by what it calls.
-    role=lambda message: (message.role, str(list_calls(message))),
-    text=lambda message: message.content or "",
-)
 
 # In a response's `raw`, `additional_kwargs` or message, as the services of the integrations call it.
 _PLACES = ("usage", "usage_metadata", "token_usage", "usageMetadata")
@@ -123,7 +118,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
         fields: dict[str, Any] = {"memory": read_memory_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
-            _READING,
+            # A call of a tool has no text; it differs from others by what it calls.
+            lambda message: ((message.role, str(list_calls(message))), message.content or ""),
             self._save,
             rules=lambda key: self._get_leased(key).config.compaction,
             window=self.window,

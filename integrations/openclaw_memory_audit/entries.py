@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory import OpenClawMemoryError
-from openclaw_memory.security import load_user_key
+from openclaw_memory.security import Key
 
 if TYPE_CHECKING:
     from openclaw_memory.events import Event
@@ -78,7 +78,7 @@ def derive_keys() -> Keys:
     Raises:
         StoreError: That can neither be read nor made.
     """
-    user_key = load_user_key()
+    user_key = Key.load_user_key().secret
     return Keys(*(hmac.digest(user_key, f"openclaw_memory_audit {use}".encode(), "sha256") for use in Keys._fields))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from openclaw_memory.errors import StoreError, UserKeyError, WriteError
-from openclaw_memory.security import Key, read_environment_keys
+from openclaw_memory.security import Key
 from openclaw_memory.store import SqliteStore
 from openclaw_memory_encryption import keys
 from openclaw_memory_encryption.keys import PLAIN, EncryptionConfig, KeyPlace, State
@@ -216,7 +216,7 @@ def rotate_index_key(
     def choose(key: Key | None) -> Key:
         if key is None:
             raise StoreError(f"{index} is plain: encrypt it first")
-        if key in read_environment_keys()[:1]:
+        if key in Key.read_environment()[:1]:
             raise UserKeyError(
                 f"the first key in {keys.VARIABLE} is that of the index already: write the new one before it, with "
                 "a comma between"

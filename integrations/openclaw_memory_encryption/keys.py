@@ -14,7 +14,7 @@ from msgspec import Struct
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.errors import NotFoundError, UserKeyError, WorkspaceError, WriteError
-from openclaw_memory.security import Key, read_environment_keys
+from openclaw_memory.security import Key
 from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def find_key(key_id: str, what: str) -> Key:
     Raises:
         UserKeyError: It is nowhere, or its file can be read by others.
     """
-    key = next((key for key in read_environment_keys() if key.id == key_id), None)
+    key = next((key for key in Key.read_environment() if key.id == key_id), None)
     if key := key or _read_file(key_id) or _read_keyring(key_id):
         return key
     raise UserKeyError(
@@ -150,7 +150,7 @@ def choose_key(place: KeyPlace) -> Key:
     Raises:
         UserKeyError: It cannot be kept there, or the environment does not hold keys.
     """
-    if keys := read_environment_keys():
+    if keys := Key.read_environment():
         return keys[0]
     key = Key(os.urandom(32))
     if place == "keyring":
@@ -170,7 +170,7 @@ def list_keys() -> tuple[Key, ...]:
         UserKeyError: One of them is damaged, or can be read by others.
     """
     files = [key for name in _open_folder().list_names() if (key := _read_file(name))]
-    return tuple(dict.fromkeys((*read_environment_keys(), *files)))
+    return tuple(dict.fromkeys((*Key.read_environment(), *files)))
 
 
 def _open_folder() -> SafeFolder:

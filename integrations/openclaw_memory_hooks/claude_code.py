@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
-from openclaw_memory.conversation import Message, get_text
+from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
-from openclaw_memory.flush import keep_transcript, read_messages_since
 from openclaw_memory.tools import compose_session_start, fence_results, recall
-from openclaw_memory.workspace import SafeFolder, get_local_now
+from openclaw_memory.workspace import SafeFolder
 
 Event = Mapping[str, Any]
 
@@ -82,7 +81,7 @@ def _recall_for_prompt(event: Event, memory: Memory) -> str:
         return ""
     session = _require_text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
-    in_view = read_messages_since(memory.sessions.log(session), _read_number(memory, session, "cut"))
+    in_view = memory.sessions.log(session).read_messages_since(_read_number(memory, session, "cut"))
     return recall(memory, prompt, max_chars=RECALLED_CHARS, in_view=in_view)
 
 
@@ -122,22 +121,22 @@ def _log_messages(event: Event, memory: Memory) -> None:
     if os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.join(log.folder.base, *log.folder.parts)):
         return  # `sessions.folder` names the host's own folder: its transcripts are indexed as they are
     if os.path.exists(file):  # a session that ends without a word has none
-        _write_numbers(memory, session, read=keep_transcript(log, file, _read_number(memory, session, "read")))
+        _write_numbers(memory, session, read=log.keep_transcript(file, _read_number(memory, session, "read")))
 
 
 def _request_notes(event: Event, memory: Memory) -> str:
     """Return the request to write up a compaction, with its last messages, or "" if nothing was kept."""
     session = _require_text(event, "session_id")
     log = memory.sessions.log(session)
-    lost = read_messages_since(log, _read_number(memory, session, "cut_before"))
+    lost = log.read_messages_since(_read_number(memory, session, "cut_before"))
     if not lost:
         return ""
-    root, day = memory.workspace.root, get_local_now(memory.config.sessions.timezone).date()
+    root, day = memory.workspace.root, memory.workspace.get_time().date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
     return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
 
 
-def _quote_last(messages: Sequence[Message], mask: Callable[[str], str]) -> str:
+def _quote_last(messages: Sequence[Mapping[str, Any]], mask: Callable[[str], str]) -> str:
     lines: list[str] = []
     room = KEPT_CHARS
     for message in reversed(messages):

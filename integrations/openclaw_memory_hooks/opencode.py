@@ -14,9 +14,9 @@ from typing import Any
 
 from openclaw_memory import Memory
 from openclaw_memory.config import find_unread_settings
-from openclaw_memory.conversation import Message, estimate_tokens, get_text
+from openclaw_memory.conversation import estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
-from openclaw_memory.flush import FlushModel, ModelReply, keep_named, read_messages_since, run_flush
+from openclaw_memory.flush import FlushModel, ModelReply, run_flush
 from openclaw_memory.tools import compose_session_start, memory_tools, recall
 
 Event = Mapping[str, Any]
@@ -120,7 +120,7 @@ def _recall_for_message(event: Event, memory: Memory, _: Exchange) -> dict[str, 
         return {}
     session = _require_text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
-    in_view = read_messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
+    in_view = memory.sessions.log(session).read_messages_since(memory.sessions.flush(session).state.compacted_bytes)
     text = _require_text(event, "text")
     return {"recalled": recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)}
 
@@ -183,9 +183,9 @@ _EVENTS: Mapping[str, Callable[[Event, Memory, Exchange], dict[str, Any]]] = {
 }
 
 
-def _log_messages(event: Event, memory: Memory) -> list[Message]:
+def _log_messages(event: Event, memory: Memory) -> list[Mapping[str, Any]]:
     """Add new messages to the session's log; return the storable ones."""
-    messages: list[Message] = []
+    messages: list[Mapping[str, Any]] = []
     for item in _check_objects(event.get("messages", [])):
         # A role in lower case, an id, and a text: the rest of OpenCode's parts is left out by the plugin.
         text, role = item.get("text"), item.get("role")
@@ -196,7 +196,7 @@ def _log_messages(event: Event, memory: Memory) -> list[Message]:
             extra = {name: item[name] for name in ("id", "timestamp") if item.get(name) is not None}
             messages.append({**extra, "role": role, "content": [{"type": "text", "text": text}]})
     if messages:
-        keep_named(messages, memory.sessions.log(_require_text(event, "sessionID")))
+        memory.sessions.log(_require_text(event, "sessionID")).keep_named(messages)
     return messages
 
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import EmbedderChoice
 from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
-from openclaw_memory.types import Progress
+from openclaw_memory.types import Embedder, Progress
 from openclaw_memory.workspace import SafeFolder
 from openclaw_memory_lab.report import Answered, Comparison, Evaluation, Question, calculate_mean
 
@@ -65,7 +64,7 @@ def compare(
     questions: Iterable[Question],
     settings: Mapping[str, MemoryConfig],
     *,
-    embedder: EmbedderChoice = "default",
+    embedder: Embedder | str | None = "default",
     now: datetime.datetime | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Comparison:
@@ -110,7 +109,7 @@ def compare(
     return Comparison(tuple(evaluations))
 
 
-def _open(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config: MemoryConfig, index: Path) -> Memory:
+def _open(workspace: str | os.PathLike[str], embedder: Any, config: MemoryConfig, index: Path) -> Memory:
     """Open a memory that chunks by `config` and has no background work."""
     from openclaw_memory.store import SqliteStore
 

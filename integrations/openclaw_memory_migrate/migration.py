@@ -16,7 +16,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     WriteError,
 )
-from openclaw_memory.workspace import SafeFolder, get_local_now
+from openclaw_memory.workspace import SafeFolder
 from openclaw_memory_migrate.plan import OLD_NOTES, Planned, plan_migration
 from openclaw_memory_migrate.policies import apply_policies
 from openclaw_memory_migrate.snapshots import SNAPSHOTS, convert_snapshots, list_snapshot_files, write_snapshots
@@ -69,7 +69,7 @@ def migrate(
         WriteError: The backup could not be written. Nothing else was.
     """
     workspace = memory.workspace
-    moment = get_local_now(workspace.sessions.timezone, now)
+    moment = workspace.get_time(now)
     file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
     if source is None and file.is_symlink():
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")

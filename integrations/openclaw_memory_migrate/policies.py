@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.flush import fit_entry
-from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace import Workspace, fit_entry
 from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan, PlacedDocument, Section
 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said

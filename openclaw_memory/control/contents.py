@@ -22,7 +22,6 @@ from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
-from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.tombstones import Line, read_lines
@@ -95,7 +94,7 @@ def get_zone(workspace: Workspace) -> datetime.tzinfo | None:
     Raises:
         ConfigError: The time zone is unknown.
     """
-    return get_local_now(workspace.sessions.timezone).tzinfo if workspace.sessions.timezone else None
+    return workspace.get_time().tzinfo if workspace.sessions.timezone else None
 
 
 def locate_any(workspace: Workspace, path: str) -> Place:

@@ -2,13 +2,11 @@ from .compaction import (
     ask_with_compaction as ask_with_compaction,
     cut as cut,
     load_conversation as load_conversation,
-    log_message as log_message,
     prune as prune,
 )
 from .messages import (
     estimate_tokens as estimate_tokens,
     get_text as get_text,
-    Message as Message,
     prepare_for_model as prepare_for_model,
     read_calls as read_calls,
     strip_recalled as strip_recalled,

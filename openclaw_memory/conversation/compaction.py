@@ -10,7 +10,6 @@ from msgspec import Struct
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import (
     Message,
-    cut_middle,
     estimate_tokens,
     get_answered_call,
     get_call_ids,
@@ -23,6 +22,7 @@ from openclaw_memory.conversation.messages import (
 from openclaw_memory.conversation.thresholds import get_compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_formats import get_message
+from openclaw_memory.workspace.verbatim import cut_middle
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
@@ -134,7 +134,7 @@ def compact(
         window: The model's context window in tokens; None if unknown.
         count: Counts the tokens of messages.
         log: Gets a `compaction` entry, from which `load_conversation` builds the same list again. The messages need
-            the ids of their entries then, as `log_message` returns them.
+            the ids of their entries then, as `SessionLog.append_message` returns them.
         before: Called with the messages that are about to be lost, before `summarise`; not if nothing is done, unless
             it is the summary that turns out too long.
         after: Called with the outcome, if something was done.
@@ -228,25 +228,11 @@ def _find_place(log: SessionLog, recent: Sequence[Message]) -> dict[str, str]:
     if missing or not ids:
         raise InvalidInputError(
             f"not all messages to keep are in {log.path} (id {(missing or recent)[0].get('id')!r}): add each with "
-            "log_message(log, message) and go on with its result, or take them from load_conversation(log)"
+            "log.append_message(message) and go on with its result, or take them from load_conversation(log)"
         )
     # Entries that others have added meanwhile stay part of the conversation; only another branch is left alone.
     is_on_branch = any(entry.get("id") == ids[-1] for entry in log.read_branch())
     return {"firstKeptEntryId": ids[0], **({} if is_on_branch else {"parentId": ids[-1]})}
-
-
-def log_message(log: SessionLog, message: Message) -> Message:
-    """Add a message to a log, and return it with the id of its entry once it is on disk.
-
-    Args:
-        log: The log of the session.
-        message: The message to add.
-
-    Raises:
-        InvalidInputError, PathNotAllowedError, WriteError: As `SessionLog.append_entry`.
-    """
-    fields = {key: value for key, value in message.items() if key != "id"}
-    return {**fields, "id": log.append_entry("message", message=fields)}
 
 
 def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
@@ -321,7 +307,7 @@ def ask_with_compaction(
     asked once more. It is compacted as well after a reply that leaves less free than `rules` reserve.
 
     Args:
-        ask: Gets the messages and returns the reply; with a `log`, one that `log_message` has added to it.
+        ask: Gets the messages and returns the reply; with a `log`, one that `append_message` has added to it.
         messages: The conversation, oldest first.
         summarise: Returns a summary of messages, as text.
         window: The model's context window in tokens; None if unknown: then replies cause no compaction.

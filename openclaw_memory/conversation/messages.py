@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
-from openclaw_memory.workspace.transcript_records import join_texts
+from openclaw_memory.workspace.transcript_records import get_text as get_text  # noqa: PLC0414 - public in this package
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -19,15 +19,6 @@ _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
 _NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details"})
 CHARS_PER_TOKEN = 4  # OpenClaw's estimate
 IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
-
-
-def get_text(message: Message) -> str:
-    """Return the text of a message: its content, or its text blocks with newlines between; "" if it has no text.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
-    return join_texts(message.get("content")) or ""
 
 
 def strip_recalled(text: str) -> str:
@@ -141,24 +132,6 @@ def prepare_for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
         messages: The messages of a conversation.
     """
     return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
-
-
-def cut_middle(text: str, head: int, tail: int, name: str) -> str:
-    """Cut the middle of a text and put a note there; return the text itself if little would be gained.
-
-    Args:
-        text: The text.
-        head: The characters to keep of the beginning.
-        tail: The characters to keep of the end.
-        name: The name of the text in the note.
-    """
-    cut = len(text) - head - tail
-    note = (
-        f"\n[... {cut:,} of {len(text):,} characters of {name} were cut here: "
-        f"the first {head:,} and the last {tail:,} are shown ...]\n"
-    )
-    # Nothing is cut where the note is longer than the cut: a text that was cut before stays as it is.
-    return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
 
 
 def with_text(message: Message, text: str) -> Message:

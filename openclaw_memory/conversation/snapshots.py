@@ -42,7 +42,6 @@ from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.documents import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
-from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.journal import append, check_text, make_day_path
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS
 from openclaw_memory.workspace.session_log import make_log_name
@@ -318,7 +317,7 @@ def _write(workspace: Workspace, snapshot: Snapshot) -> None:
 
 def _add_to_note(workspace: Workspace, snapshot: Snapshot, topic: str | None) -> None:
     """Name a snapshot in the note of its day; the subject of a sealed one only in a sealed note."""
-    now = get_local_now(workspace.sessions.timezone, snapshot.timestamp)
+    now = workspace.get_time(snapshot.timestamp)
     count = len(snapshot.messages)
     end = "message" if count == 1 else f"{count} messages"
     line = f"- [{snapshot.to_dict()['timestamp']}](../{snapshot.path}): the last {end}"  # notes are one folder below

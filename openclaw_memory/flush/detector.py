@@ -25,13 +25,6 @@ M = TypeVar("M")
 Save: TypeAlias = Callable[[str, Sequence[M], int, bool], bool]
 
 
-class Reading(Struct, Generic[M], frozen=True):
-    """Functions that read the role and the text of a framework's message."""
-
-    role: Callable[[M], Hashable]
-    text: Callable[[M], str]
-
-
 class Run(Struct, Generic[M]):
     """A call of the model under way: its conversation, its messages, and the tokens reported so far."""
 
@@ -58,7 +51,7 @@ class ConversationDetector(Generic[M]):
     All methods may be called from several threads.
 
     Args:
-        reading: Reads a message.
+        read: Reads a message: returns its role, or whatever tells it from others of the same text, and its text.
         save: Flushes messages; not needed for `begin_flush`.
         rules: The compaction settings, or a function of the key of a conversation that returns them.
         window: The size in tokens at which the conversation is cut.
@@ -71,7 +64,7 @@ class ConversationDetector(Generic[M]):
 
     def __init__(
         self,
-        reading: Reading[M],
+        read: Callable[[M], tuple[Hashable, str]],
         save: Save[M] = lambda *_: False,
         *,
         rules: CompactionConfig | Callable[[str], CompactionConfig],
@@ -83,7 +76,7 @@ class ConversationDetector(Generic[M]):
         self.rules, self.window = rules, window
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
         self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
-        self._reading, self._save, self._run, self._count = reading, save, run, count
+        self._read, self._save, self._run, self._count = read, save, run, count
         self._lock = threading.RLock()
 
     def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
@@ -144,12 +137,12 @@ class ConversationDetector(Generic[M]):
             key: The key of the conversation.
             request: The messages that ask for the summary.
         """
-        prompt = "\n".join(map(self._reading.text, request))
+        prompt = "\n".join(self._read(message)[1] for message in request)
         with self._lock:
             conversation = self._get(key)
             messages, marks = list(conversation.pending.values()), tuple(conversation.pending)
             is_known = bool(messages or conversation.flushed)
-        texts = [self._reading.text(message) for message in messages]
+        texts = [self._read(message)[1] for message in messages]
         quoted = [at for at, text in enumerate(texts, 1) if text and (text in prompt or escape(text) in prompt)]
         if quoted:  # a prompt may be trimmed at its beginning
             self._flush(key, messages[: quoted[-1]], marks[: quoted[-1]], compacting=True)
@@ -178,7 +171,7 @@ class ConversationDetector(Generic[M]):
         with self._lock:
             calls = [run.messages for run in self.runs.values() if run.key == key]
         for messages in calls:
-            texts = [self._reading.text(message).strip() for message in messages]
+            texts = [self._read(message)[1].strip() for message in messages]
             if any(texts) and all(text in prompt for text in texts):
                 return True
         return False
@@ -250,7 +243,7 @@ class ConversationDetector(Generic[M]):
         counts: Counter[tuple[Hashable, str]] = Counter()
         marks: list[int] = []
         for message in messages:
-            content = self._reading.role(message), self._reading.text(message)
+            content = self._read(message)
             counts[content] += 1
             marks.append(hash((content, counts[content])))
         return tuple(marks)

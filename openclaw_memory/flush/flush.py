@@ -30,11 +30,9 @@ from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.session import Session
 from openclaw_memory.flush.state import SessionState, format_time, update_state
-from openclaw_memory.flush.verbatim import keep
 from openclaw_memory.text.silent_reply import NO_REPLY, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.journal import make_day_path
 from openclaw_memory.workspace.session_log import make_log_name
 
@@ -239,7 +237,7 @@ class Flush:
         Args:
             moment: The moment; None for now.
         """
-        return get_local_now(self.workspace.sessions.timezone, moment or self._clock())
+        return self.workspace.get_time(moment or self._clock())
 
 
 class FlushTurn:
@@ -369,7 +367,7 @@ class FlushTurn:
             result = "the caller passed no messages to keep"
         else:
             try:
-                count, cuts = keep(self._messages(), log)
+                count, cuts = log.keep(self._messages())
                 self._flush.notify()
             except Exception as error:  # noqa: BLE001 - the conversation goes on in any case
                 result = f"not all messages could be kept in {log.path}: {error}"

@@ -1,5 +1,5 @@
 """Keep the keys of this user, and sign with them."""
 
-from openclaw_memory.security.keys import Key, load_user_key, read_environment_keys
+from openclaw_memory.security.keys import Key
 
-__all__ = ["Key", "load_user_key", "read_environment_keys"]
+__all__ = ["Key"]

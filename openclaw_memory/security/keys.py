@@ -20,6 +20,7 @@ from openclaw_memory.errors import StoreError, UserKeyError, suggest_remedy
 
 BYTES = 32
 VARIABLE = KEYS_VARIABLE
+NAME = "user.key"  # in the user's data folder
 _ID_BYTES = 8
 
 
@@ -50,20 +51,30 @@ class Key:
         """
         return blake2b(key=self.secret, person=purpose.encode(), digest_size=BYTES).digest()
 
+    @classmethod
+    def read_environment(cls) -> tuple[Key, ...]:
+        """Read the keys in `OPENCLAW_MEMORY_KEY`: new data gets the first.
 
-def read_environment_keys() -> tuple[Key, ...]:
-    """Read the keys in `OPENCLAW_MEMORY_KEY`: new data gets the first.
+        Raises:
+            UserKeyError: The environment does not hold keys.
+        """
+        try:
+            return tuple(cls(bytes.fromhex(digits)) for digits in read_keys())
+        except (ValueError, UserKeyError) as error:
+            raise UserKeyError(
+                f"{VARIABLE} does not hold keys of 64 hex digits each, separated by commas: make one with "
+                "`python -c 'import secrets; print(secrets.token_hex(32))'`"
+            ) from error
 
-    Raises:
-        UserKeyError: The environment does not hold keys.
-    """
-    try:
-        return tuple(Key(bytes.fromhex(digits)) for digits in read_keys())
-    except (ValueError, UserKeyError) as error:
-        raise UserKeyError(
-            f"{VARIABLE} does not hold keys of 64 hex digits each, separated by commas: make one with "
-            "`python -c 'import secrets; print(secrets.token_hex(32))'`"
-        ) from error
+    @classmethod
+    def load_user_key(cls) -> Key:
+        """Load the key in the user's data folder; make it if there is none yet.
+
+        Raises:
+            ConfigError: The user has no home folder.
+            StoreError: It can neither be read nor made.
+        """
+        return cls(_load_file(locate_user_data() / NAME))
 
 
 def load_signing_key() -> Key:
@@ -73,7 +84,7 @@ def load_signing_key() -> Key:
         UserKeyError: The environment does not hold keys.
         StoreError: There is no key and none can be made.
     """
-    return next(iter(read_environment_keys()), None) or Key(load_user_key())
+    return next(iter(Key.read_environment()), None) or Key.load_user_key()
 
 
 def find_signing_key(key_id: str) -> Key | None:
@@ -85,21 +96,8 @@ def find_signing_key(key_id: str) -> Key | None:
     Raises:
         UserKeyError, StoreError: As `load_signing_key`.
     """
-    keys = (load_signing_key(), *read_environment_keys(), Key(load_user_key()))
+    keys = (load_signing_key(), *Key.read_environment(), Key.load_user_key())
     return next((key for key in keys if key.id == key_id), None)
-
-
-NAME = "user.key"  # in the user's data folder
-
-
-def load_user_key() -> bytes:
-    """Load the key of this user; make it if there is none yet.
-
-    Raises:
-        ConfigError: The user has no home folder.
-        StoreError: It can neither be read nor made.
-    """
-    return _load_file(locate_user_data() / NAME)
 
 
 @cache

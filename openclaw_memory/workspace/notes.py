@@ -127,9 +127,9 @@ class Notes(MemoryPart):
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import get_local_now, to_day
+        from openclaw_memory.workspace.days import to_day
 
-        now = get_local_now(self._workspace.sessions.timezone)
+        now = self._workspace.get_time()
         day = to_day(date, "date", self._workspace.sessions.timezone) or now.date()
         if quoted_from is not None:
             from openclaw_memory.text.quotation import quote

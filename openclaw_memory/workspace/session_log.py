@@ -7,21 +7,32 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from openclaw_memory.errors import InvalidInputError, NotFoundError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.events import Events, observed
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles, open_place
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
 from openclaw_memory.workspace.transcript_formats import get_message
-from openclaw_memory.workspace.transcript_records import parse
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
+from openclaw_memory.workspace.transcript_records import get_text, parse, render_record
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, explain_foreign, iterate_records, read_records
+from openclaw_memory.workspace.verbatim import (
+    encode_message,
+    fit_entry,
+    get_message_id,
+    is_spoken,
+    make_entry,
+    mask,
+    mask_message,
+)
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
@@ -199,6 +210,149 @@ class SessionLog:
             at = above if above is not None and above < at else None
         return branch[::-1]
 
+    def append_message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add a message, and return it with the id of its entry once it is on disk.
+
+        Args:
+            message: The message to add.
+
+        Raises:
+            InvalidInputError, PathNotAllowedError, WriteError: As `append_entry`.
+        """
+        fields = {key: value for key, value in message.items() if key != "id"}
+        return {**fields, "id": self.append_entry("message", message=fields)}
+
+    def read_messages_since(self, start: int) -> list[Mapping[str, Any]]:
+        """Return the messages from a byte on, with their ids.
+
+        Args:
+            start: The offset in bytes; if the log is shorter, all messages are returned.
+
+        Raises:
+            PathNotAllowedError, WorkspaceError: As `read_entries`.
+        """
+        entries = self.read_entries(start if start <= self.size else 0)
+        return [{**message, "id": entry.get("id")} for entry in entries if (message := get_message(entry))]
+
+    def write_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Add messages in one write, and return them as written, with new ids.
+
+        Args:
+            messages: The messages, oldest first.
+
+        Raises:
+            PathNotAllowedError, WriteError: As `append_entry`. None of them was written.
+        """
+        entries = [fit_entry({"type": "message", "message": mask_message(message)})[0] for message in messages]
+        ids = self.append_entries(entries)
+        return [{**entry["message"], "id": entry_id} for entry, entry_id in zip(entries, ids, strict=True)]
+
+    def keep_named(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        """Add, in one write, the messages with ids that the log lacks.
+
+        Several processes may do so at the same time.
+
+        Args:
+            messages: Messages with ids, oldest first.
+
+        Raises:
+            PathNotAllowedError, PolicyError, WorkspaceError, WriteError: As `append_entries`. None was written.
+        """
+        by_id = {message_id: message for message in messages if (message_id := get_message_id(message))}
+        if by_id:
+            self.append_entries([fit_entry(make_entry(message))[0] for message in by_id.values()], once=True)
+
+    def keep(self, messages: Iterable[Mapping[str, Any]]) -> tuple[int, list[str]]:
+        """Add the messages that the log lacks.
+
+        A message with an id is recognised by it, others by their content, as often as they are equal. One that no log
+        can hold is shortened.
+
+        Args:
+            messages: The messages, oldest first.
+
+        Returns:
+            How many were added, and for each of those that are not there as a whole, the reason.
+
+        Raises:
+            InvalidInputError: Some are not objects, or are never to be stored. The others were added.
+            PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; added messages stay.
+        """
+        messages = list(messages)
+        own_ids = {get_message_id(message) for message in messages} - {None}
+        ids: set[str] = set()
+        known_texts: Counter[str] = Counter()
+        for entry in self.read_entries():
+            ids.add(str(entry.get("id")))
+            if entry.get("id") not in own_ids and (message := get_message(entry)):
+                known_texts[encode_message(mask(message))] += 1
+        count, cuts, errors = 0, list[str](), list[Exception]()
+        for message in messages:
+            try:
+                if not is_spoken(message) or get_message_id(message) in ids:
+                    continue
+                entry, reason = fit_entry(make_entry(message))
+                cuts += [reason] if reason else []
+                text = encode_message(entry["message"])
+                if known_texts[text] > 0:
+                    known_texts[text] -= 1
+                    continue
+                ids.update(self.append_entries([entry]))
+                count += 1
+            except (InvalidInputError, PolicyError, TypeError, ValueError, RecursionError) as error:
+                errors.append(error)
+        if errors:
+            raise InvalidInputError(f"{len(errors)} of the messages could not be kept: {errors[0]}")
+        return count, cuts
+
+    def keep_transcript(self, file: str | os.PathLike[str], start: int = 0) -> int:
+        """Add the words of the user and the assistant from the transcript of another program.
+
+        They have the ids of their messages: those that the log has are not added again, wherever reading begins. Tool
+        calls, their results, and messages that policies never let be stored are left out.
+
+        Args:
+            file: The transcript, such as Claude Code's. It is only read.
+            start: The byte to begin at, as an earlier call returned it; if no line begins there, the beginning.
+
+        Returns:
+            The byte up to which the transcript was read.
+
+        Raises:
+            NotFoundError: There is no such file.
+            InvalidInputError: It is not a file, has no known format, or is in the folder of the log.
+            WorkspaceError, WriteError: The file cannot be read, or as `SessionLog.append_entry`.
+        """
+        path = os.fspath(file)
+        if not os.path.isfile(path):  # opening a pipe would wait for its writer
+            if os.path.lexists(path):
+                raise InvalidInputError(f"{path} is not an ordinary file: name a transcript")
+            raise NotFoundError(f"there is no transcript {path}")
+        folder = os.path.join(self.folder.base, *self.folder.parts)
+        if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+            raise InvalidInputError(f"{path} is in the folder of the log, where it is indexed as it is")
+        try:
+            file_object = open(path, "rb")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise WorkspaceError(f"{path} cannot be read: {error.strerror}") from error
+        with file_object as transcript:
+            if reason := explain_foreign(transcript):
+                raise InvalidInputError(f"{path} {reason}")
+            end = start if _is_line_start(transcript, start) else 0
+            messages: list[Mapping[str, Any]] = []
+            for record, record_end in iterate_records(transcript, end):
+                begin, end = end, record_end
+                if record is None or not render_record(record, muted=False)[0]:
+                    continue
+                message = {key: value for key, value in get_message(record).items() if value is not None}
+                text = get_text(message)
+                with suppress(PolicyError):
+                    self.files.policies.check(None, text)
+                    # Without an id, a message is recognised by its place: transcripts only grow at their end.
+                    messages.append({"id": f"byte-{begin}", **message, "content": [{"type": "text", "text": text}]})
+        self.keep_named(messages)
+        return end
+
     def _locate(self) -> Place:
         """Return the place of the file: of the one that is there, else as the settings want a new one."""
         name, folder = make_log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
@@ -237,6 +391,13 @@ class SessionLog:
     def _make_header(self, now: str) -> dict[str, Any]:
         header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": str(self.files.root)}
         return header | ({"parentSession": self.parent_session} if self.parent_session else {})
+
+
+def _is_line_start(file: BinaryIO, start: int) -> bool:
+    if start <= 0:
+        return False
+    file.seek(start - 1)
+    return file.read(1) == b"\n"
 
 
 def _encode_line(entry: Mapping[str, Any], path: str) -> bytes:

@@ -82,6 +82,15 @@ def render_record(record: Mapping[str, Any], muted: bool, policies: Policies = N
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
 
 
+def get_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message: its content, or its text blocks with newlines between; "" if it has no text.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
+    return join_texts(message.get("content")) or ""
+
+
 def join_texts(content: object) -> str | None:
     """Return the text of a message's content: itself, or its text blocks with newlines between; None without text.
 

@@ -31,6 +31,8 @@ from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.scan import Scan
 
 if TYPE_CHECKING:
+    import datetime
+
     from openclaw_memory.workspace.session_log import SessionLog
     from openclaw_memory.workspace.transcripts import Part
 
@@ -314,14 +316,26 @@ class Workspace:
             InvalidInputError: The id is empty.
             ConfigError: The time zone of the settings is unknown.
         """
-        from openclaw_memory.workspace.days import get_local_now
         from openclaw_memory.workspace.paths import locate_transcripts
         from openclaw_memory.workspace.session_log import SessionLog, make_log_name
 
         make_log_name(session_id)
-        zone = get_local_now(self.sessions.timezone).tzinfo if self.sessions.timezone else None
+        zone = self.get_time().tzinfo if self.sessions.timezone else None
         folder = locate_transcripts(self.root, self.sessions)
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
+
+    def get_time(self, moment: datetime.datetime | None = None) -> datetime.datetime:
+        """Return a moment in the time zone of the notes.
+
+        Args:
+            moment: The moment; None for now.
+
+        Raises:
+            ConfigError: The time zone of the settings is unknown.
+        """
+        from openclaw_memory.workspace.days import get_local_now
+
+        return get_local_now(self.sessions.timezone, moment)
 
 
 def _suggest_path(root: Path) -> str:

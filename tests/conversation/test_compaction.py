@@ -14,7 +14,6 @@ from openclaw_memory.conversation.compaction import (
     compact,
     cut,
     load_conversation,
-    log_message,
 )
 from openclaw_memory.conversation.messages import get_answered_call, get_call_ids, get_text, is_from_user
 from openclaw_memory.errors import InvalidInputError, NotFoundError
@@ -165,7 +164,7 @@ def after_a_paste(content=PASTE):
     "content", [PASTE, [{"type": "text", "text": PASTE}, {"type": "image", "data": "A"}]], ids=["text", "blocks"]
 )
 def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, content):
-    messages = [log_message(log, one) for one in after_a_paste(content)]
+    messages = [log.append_message(one) for one in after_a_paste(content)]
     done = compact(messages, lambda _: "short", window=100_000, log=log)
     assert done.summarised == tuple(messages[:3])
     assert (done.tokens_before > 118_000, done.tokens_after < 22_000) == (True, True)
@@ -177,7 +176,7 @@ def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, c
     assert is_from_user(asked)
     assert load_conversation(log) == done.messages
     # It is said again after the next compaction, however small the window is now.
-    more = [log_message(log, one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
+    more = [log.append_message(one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
     again = compact([*done.messages, *more], lambda _: "short", window=1_000, log=log)
     assert again.messages[1] == asked
     assert load_conversation(log) == again.messages
@@ -185,7 +184,7 @@ def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, c
 
 @pytest.mark.parametrize("asked", [user("x" * 200), user("x" * len(SUMMARY.format(summary="so " * 200)))])
 def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
-    messages = [log_message(log, one) for one in (asked, user("three"))]
+    messages = [log.append_message(one) for one in (asked, user("three"))]
     done = compact(messages, lambda _: "so " * 200, rules=keeping(1), log=log, after=refuse)
     assert (done.messages, done.summary, done.summarised, done.entry_id) == (messages, None, (), None)
     assert done.recent == tuple(messages)
@@ -195,7 +194,7 @@ def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked
 
 
 def test_a_summariser_that_fails_or_returns_no_text_is_heard_and_changes_nothing(log):
-    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log.append_message(one) for one in (user("one"), reply("two"), user("three"))]
     before = copy.deepcopy(messages)
     for answer in ("", "  \n", None, ["a list"]):
         with pytest.raises(InvalidInputError, match="summary of 2 messages"):
@@ -209,7 +208,7 @@ def test_a_summariser_that_fails_or_returns_no_text_is_heard_and_changes_nothing
 
 
 def test_the_entry_is_openclaws(log):
-    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log.append_message(one) for one in (user("one"), reply("two"), user("three"))]
     done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
     *_, entry = log.read_entries()
     assert entry == {
@@ -226,16 +225,16 @@ def test_the_entry_is_openclaws(log):
 
 def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
     strange = [user("one"), reply("two"), user("three")]
-    with pytest.raises(InvalidInputError, match="log_message"):
+    with pytest.raises(InvalidInputError, match="append_message"):
         compact(strange, refuse, rules=keeping(1), count=one_each, log=log, before=refuse)
-    known = [log_message(log, one) for one in strange]
+    known = [log.append_message(one) for one in strange]
     with pytest.raises(InvalidInputError, match="'of elsewhere'"):
         compact([*known, {**user(), "id": "of elsewhere"}], refuse, rules=keeping(2), count=one_each, log=log)
     assert [entry["type"] for entry in log.read_entries()] == ["session", "message", "message", "message"]
 
 
 def test_another_branch_keeps_its_own_summaries(log):
-    one, two, three = (log_message(log, message) for message in (user("one"), reply("two"), user("three")))
+    one, two, three = (log.append_message(message) for message in (user("one"), reply("two"), user("three")))
     other = log.append_entry("message", parentId=two["id"], message=user("another three"))
     done = compact([one, two, three], summarise, rules=keeping(1), count=one_each, log=log)
     assert load_conversation(log, done.entry_id) == done.messages
@@ -329,7 +328,7 @@ def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_p
     log = Workspace.open(tmp_path_factory.mktemp("law")).open_log("s")
     messages = []
     for part, window in parts:
-        messages = [*messages, *(log_message(log, message) for message in part)]
+        messages = [*messages, *(log.append_message(message) for message in part)]
         done = compact(messages, lambda _: "short", rules=keeping(keep), window=window, log=log)
         assert done.summary is None or done.tokens_after < done.tokens_before
         messages = done.messages

@@ -64,7 +64,7 @@ def test_what_a_schema_says_is_not_run_by_any_connection(folder):
 @pytest.mark.fault(48)
 def test_processes_that_start_together_make_one_key(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "home"))
-    code = "from openclaw_memory.security.keys import load_user_key; print(load_user_key().hex())"
+    code = "from openclaw_memory.security import Key; print(Key.load_user_key().secret.hex())"
 
     def load(_):
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.flush import ConversationDetector, Reading
-
-READING = Reading(role=lambda said: said[0], text=lambda said: said[1])
+from openclaw_memory.flush import ConversationDetector
 
 
 def user(text):
@@ -44,7 +42,7 @@ def saved():
 
 def watch(saved, *, window=200_000, **options):
     options.setdefault("count", len)
-    return ConversationDetector(READING, saved, rules=CompactionConfig(), window=window, **options)
+    return ConversationDetector(tuple, saved, rules=CompactionConfig(), window=window, **options)
 
 
 def call(detector, messages, reply="ok", key="main", tokens=0):

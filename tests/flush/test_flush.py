@@ -15,7 +15,7 @@ import pytest
 from openclaw_memory.config.sections import CompactionConfig, SessionsConfig
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import ConversationDetector, Flush, Reading, Session
+from openclaw_memory.flush import ConversationDetector, Flush, Session
 from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import MAX_CHARS
 from openclaw_memory.flush.state import read_states, update_state
@@ -569,7 +569,7 @@ def test_what_is_given_wrongly_is_refused_with_what_to_give(workspace, tmp_path)
         with pytest.raises(ConfigError, match="is not a number of tokens: pass a whole number above 0"):
             Flush(workspace, "main", window=window)
         with pytest.raises(ConfigError, match="is not a number of tokens"):
-            ConversationDetector(Reading(str, str), rules=CompactionConfig(), window=window, count=len)
+            ConversationDetector(str.split, rules=CompactionConfig(), window=window, count=len)
     for key in ("", " ", None):
         with pytest.raises(InvalidInputError):
             Flush(workspace, key)

@@ -7,7 +7,6 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import InvalidInputError, NotFoundError
-from openclaw_memory.flush import keep_transcript
 from openclaw_memory.testing import RecordingEmbedder
 
 
@@ -34,10 +33,10 @@ def test_a_transcript_that_grows_is_read_from_where_it_was_read_to(tmp_path, log
         texts.append(f"{number} {'word ' * words}")
         with file.open("a") as opened:
             opened.write(line(number, texts[-1]))
-        end = keep_transcript(log, file, end)
+        end = log.keep_transcript(file, end)
         assert end == file.stat().st_size
     assert said(log) == texts
-    assert keep_transcript(log, file) == end
+    assert log.keep_transcript(file) == end
     assert said(log) == texts
 
 
@@ -45,11 +44,11 @@ def test_messages_without_ids_are_known_by_their_places(tmp_path, log):
     file = tmp_path / "talk.jsonl"
     file.write_text(line(1, "Yes", uuid=None) * 2)
     for _ in range(2):
-        keep_transcript(log, file)
+        log.keep_transcript(file)
     assert said(log) == ["Yes", "Yes"]
     end = file.stat().st_size
     file.write_text(file.read_text() + line(3, "Yes"))
-    keep_transcript(log, file, end)
+    log.keep_transcript(file, end)
     assert said(log) == ["Yes", "Yes", "Yes"], "in another message the same words are kept again"
 
 
@@ -57,29 +56,29 @@ def test_messages_without_ids_are_known_by_their_places(tmp_path, log):
 def test_reading_begins_at_the_beginning_where_no_line_begins(tmp_path, log, start):
     file = tmp_path / "talk.jsonl"
     file.write_text(line(1, "Hello"))
-    keep_transcript(log, file, start)
+    log.keep_transcript(file, start)
     assert said(log) == ["Hello"]
 
 
 def test_half_a_line_is_left_for_later(tmp_path, log):
     file, whole, later = tmp_path / "talk.jsonl", line(1, "Hello"), line(2, "Later")
     file.write_text(whole + later[:40])
-    end = keep_transcript(log, file)
+    end = log.keep_transcript(file)
     assert (end, said(log)) == (len(whole), ["Hello"])
     file.write_text(whole + later)
-    keep_transcript(log, file, end)
+    log.keep_transcript(file, end)
     assert said(log) == ["Hello", "Later"]
 
 
 def test_what_is_no_transcript_is_refused(tmp_path, log):
     with pytest.raises(NotFoundError, match="there is no transcript"):
-        keep_transcript(log, tmp_path / "none.jsonl")
+        log.keep_transcript(tmp_path / "none.jsonl")
     (tmp_path / "other.jsonl").write_text('{"kind": "odd"}\n')
     with pytest.raises(InvalidInputError, match="not a transcript in a format of"):
-        keep_transcript(log, tmp_path / "other.jsonl")
+        log.keep_transcript(tmp_path / "other.jsonl")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInputError, match="not an ordinary file"):
-        keep_transcript(log, tmp_path / "pipe")
+        log.keep_transcript(tmp_path / "pipe")
     log.append("user", "Hello")
     with pytest.raises(InvalidInputError, match="in the folder of the log"):
-        keep_transcript(log, os.path.join(log.folder.base, log.path))
+        log.keep_transcript(os.path.join(log.folder.base, log.path))

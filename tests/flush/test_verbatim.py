@@ -6,7 +6,6 @@ import pytest
 
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import WriteError
-from openclaw_memory.flush import read_messages_since, write_messages
 from openclaw_memory.workspace import Workspace, files
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
@@ -28,15 +27,15 @@ def said(text, **more):
 
 
 def test_each_message_is_written_once_whatever_it_says_and_comes_back_with_its_id(log):
-    written = write_messages(log, [said("Yes."), said("Yes.", id="mine"), said("No.")])
+    written = log.write_messages([said("Yes."), said("Yes.", id="mine"), said("No.")])
     assert [get_text(message) for message in log.read_messages()] == ["Yes.", "Yes.", "No."]
     assert [message["id"] for message in written] == [entry["id"] for entry in list(log.read_entries())[1:]]
-    assert write_messages(log, []) == []
+    assert log.write_messages([]) == []
 
 
 def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
     call = {"type": "toolCall", "id": "a", "name": "pay", "arguments": {"key": SECRET}}
-    written = write_messages(log, [said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
+    written = log.write_messages([said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
     assert SECRET not in json.dumps([written, log.read_messages()])
 
 
@@ -58,7 +57,7 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
 )
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
     content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
-    write_messages(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
+    log.write_messages([said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
     one, in_part, two = log.read_messages()
     assert (get_text(one), get_text(two)) == ("One.", "Two.")
     assert (in_part["role"], in_part["toolCallId"]) == ("toolResult", "a")
@@ -68,23 +67,23 @@ def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
 
 
 def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
-    write_messages(log, [said("One.")])
+    log.write_messages([said("One.")])
 
     def refuse(*_):
         raise WriteError("full")
 
     monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(WriteError):
-        write_messages(log, [said("Two."), said("Three.")])
+        log.write_messages([said("Two."), said("Three.")])
     assert [get_text(message) for message in log.read_messages()] == ["One."]
 
 
 def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
-    assert read_messages_since(log, 0) == []
-    write_messages(log, [said("One.")])
+    assert log.read_messages_since(0) == []
+    log.write_messages([said("One.")])
     size = log.size
-    written = write_messages(log, [said("Two."), said("Three.")])
-    assert read_messages_since(log, size) == written
-    assert read_messages_since(log, log.size) == []
+    written = log.write_messages([said("Two."), said("Three.")])
+    assert log.read_messages_since(size) == written
+    assert log.read_messages_since(log.size) == []
     for start in (0, 1_000_000):  # of a log that was made again all is new
-        assert [get_text(message) for message in read_messages_since(log, start)] == ["One.", "Two.", "Three."]
+        assert [get_text(message) for message in log.read_messages_since(start)] == ["One.", "Two.", "Three."]

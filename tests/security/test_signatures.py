@@ -298,7 +298,7 @@ def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
 def test_an_environment_that_holds_no_key_is_an_error(monkeypatch, given):
     monkeypatch.setenv(VARIABLE, given)
     with pytest.raises(UserKeyError):
-        keys.read_environment_keys()
+        Key.read_environment()
 
 
 def test_purposes_have_keys_of_their_own_which_are_always_the_same():

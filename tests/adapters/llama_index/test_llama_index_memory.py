@@ -16,7 +16,7 @@ from llm_scripts import says_facts, writes_facts
 from unwritable import UNWRITABLE, full
 
 from openclaw_memory.conversation import get_text
-from openclaw_memory.flush.verbatim import mask
+from openclaw_memory.workspace.verbatim import mask
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 EVERY_TENTH = ("Yes.", "Grüße aus Zürich 🚲", "東京は晴れです。", f"My key is {SECRET}.")

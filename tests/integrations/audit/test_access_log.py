@@ -9,6 +9,7 @@ from openclaw_memory_audit import AccessLog, AuditError
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import Event
+from openclaw_memory.security import Key
 
 ON = MemoryConfig(plugins={"audit": {"enabled": True}})
 
@@ -119,7 +120,7 @@ def test_a_log_of_another_workspace_and_an_older_copy_are_found(log, tmp_path):
 
 def test_another_users_key_proves_nothing(log, monkeypatch):
     log.fill()
-    monkeypatch.setattr("openclaw_memory_audit.entries.load_user_key", lambda: bytes(32))
+    monkeypatch.setattr(Key, "load_user_key", lambda: Key(bytes(32)))
     assert "another user.key" in log.verify().wrong.reason
 
 
