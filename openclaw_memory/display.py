@@ -13,7 +13,7 @@ from openclaw_memory.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["build_frame", "draw_bars", "render_table"]
+__all__ = ["draw_bars", "render_table"]
 
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"

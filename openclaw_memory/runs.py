@@ -30,30 +30,28 @@ class RunMemory:
 
     def __init__(self, memory: Memory | Lease, door: str | None = None, session: str | None = None) -> None:
         """Take an open memory, or a lease; `door` and `session` are as for `openclaw_memory.events.acting_as`."""
-        self._memory = memory
+        self._lease = nullcontext(memory) if isinstance(memory, Memory) else memory
         self._acting = nullcontext() if door is None else acting_as(door, session=session)
         self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
         self.config = memory.config
 
     def __enter__(self) -> Memory:
-        memory = self._memory if isinstance(self._memory, Memory) else self._memory.__enter__()
+        memory = self._lease.__enter__()
         self._acting.__enter__()
         return memory
 
     def __exit__(self, *error: object) -> None:
         self._acting.__exit__(None, None, None)
-        if isinstance(self._memory, Lease):
-            self._memory.__exit__(*error)
+        self._lease.__exit__(*error)
 
     async def __aenter__(self) -> Memory:
-        memory = self._memory if isinstance(self._memory, Memory) else await self._memory.__aenter__()
+        memory = await self._lease.__aenter__()
         self._acting.__enter__()
         return memory
 
     async def __aexit__(self, *error: object) -> None:
         self._acting.__exit__(None, None, None)
-        if isinstance(self._memory, Lease):
-            await self._memory.__aexit__(*error)
+        await self._lease.__aexit__(*error)
 
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))

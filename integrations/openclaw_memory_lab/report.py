@@ -130,18 +130,14 @@ class Evaluation:
         return tuple(row for row in self.rows if (row.results > 0 if row.coverage is None else row.coverage < 1))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a data frame with one row per question: question, language, kind, shown, rank, results, chars.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from openclaw_memory.display import build_frame
+        """Return a data frame with one row per question: question, language, kind, shown, rank, results, chars."""
+        import pandas
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
         labels = operator.attrgetter(
             "question.text", "question.language", "question.kind", "coverage", "rank", "results", "chars"
         )
-        return build_frame("to_pandas()", columns, map(labels, self.rows))
+        return pandas.DataFrame(list(map(labels, self.rows)), columns=list(columns))
 
     def __repr__(self) -> str:
         return f"Evaluation({_format_line(self)})"
@@ -195,16 +191,12 @@ class Comparison(Sequence[Evaluation]):
         return max(better_ones, key=lambda item: (gained[item.name], -item.chars), default=self[0])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a data frame with one row per setting: name, shown, first, silent, chars, better and worse.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from openclaw_memory.display import build_frame
+        """Return a data frame with one row per setting: name, shown, first, silent, chars, better and worse."""
+        import pandas
 
         columns = ("name", *_SHARES, "chars")
         rows = ([*(getattr(item, name) for name in columns), *item.compare_with(self[0])] for item in self)
-        return build_frame("to_pandas()", (*columns, "better", "worse"), rows)
+        return pandas.DataFrame(list(rows), columns=[*columns, "better", "worse"])
 
     def __repr__(self) -> str:
         return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])

@@ -358,7 +358,7 @@ def _search(memory: Memory, query: str) -> dict[str, Any]:
     matches = [
         Found(
             result,
-            number_result(result, question.text, question.phrases),
+            number_result(result, question.text),
             make_address(result.path, result.citation.rpartition("#")[2]),
             sorted(
                 (

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from openclaw_memory.text import split_at_query_words
 from openclaw_memory.types import SearchResult
 
 Span = tuple[int, int]  # the first and the last line, 1-based
@@ -18,12 +19,6 @@ _RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
 _BREAKS = {"softbreak", "hardbreak"}
 _FRONT = "---"
 _LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
-_WORD, _PLAIN_WORD = re.compile(r"\w+"), re.compile(r"[^\W_]+")
-_LEAST_WORD = 3  # characters: shorter words of a question are mostly "is", "of", "the"
-_COMMON = frozenset(
-    "the and for was were are who what when where which why how does did has have with that this from about not can"
-    " der die das und ist war wer was wann wie het een van wat wie les des une que qui est los las del por con".split()
-)
 
 
 def parse_spans(text: str) -> tuple[Span, ...]:
@@ -56,13 +51,12 @@ def number_lines(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
     return [Line(number, line, _is_in(number, cited)) for number, line in enumerate(text.split("\n"), start)]
 
 
-def number_result(result: SearchResult, query: str, phrases: Sequence[str] = ()) -> list[Line]:
-    """Return the lines of a result with their numbers, and the words and phrases of the question marked.
+def number_result(result: SearchResult, query: str) -> list[Line]:
+    """Return the lines of a result with their numbers, and the words of the question marked.
 
     Args:
         result: The result.
         query: The question.
-        phrases: The quoted phrases of the question.
     """
     numbers: list[int | None] = []
     for first, last in result.spans:
@@ -70,36 +64,20 @@ def number_result(result: SearchResult, query: str, phrases: Sequence[str] = ())
     texts = result.snippet.split("\n")
     # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold.
     return [
-        Line(None if text == _LEFT_OUT else number, mark_words(text, query, phrases))
+        Line(None if text == _LEFT_OUT else number, mark_words(text, query))
         for number, text in zip(numbers, texts, strict=False)
     ]
 
 
-def mark_words(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
-    """Return a text with the words and phrases of a question in `<mark>`.
+def mark_words(text: str, query: str) -> Markup:
+    """Return a text with the words of a question in `<mark>`.
 
     Args:
         text: The text.
         query: The question.
-        phrases: The quoted phrases of the question.
     """
-    words = {word for word in _WORD.findall(query.casefold()) if word not in _COMMON}
-    # Scripts without spaces have short words; in others, short ones say little.
-    words = {re.escape(word) for word in words if len(word) >= _LEAST_WORD or not word.isascii()}
-    words |= {r"[\W_]+".join(map(re.escape, _PLAIN_WORD.findall(phrase))) for phrase in phrases}
-    words.discard("")
-    if not words:
-        return escape(text)
-    alternatives = "|".join(sorted(words, key=len, reverse=True))
-    parts = re.split(rf"((?<!\w)(?:{alternatives})\w*|(?:{_match_inside(words)}))", text, flags=re.IGNORECASE)
-    return Markup("").join(
-        Markup("<mark>{}</mark>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
-    )
-
-
-def _match_inside(words: set[str]) -> str:
-    """Return a pattern of the words that may be inside a run of letters: those of scripts without spaces."""
-    return "|".join(word for word in words if ord(word[0]) >= 0x2E80) or r"(?!)"
+    parts = enumerate(split_at_query_words(text, query))
+    return Markup("").join(Markup("<mark>{}</mark>").format(part) if at % 2 else part for at, part in parts)
 
 
 def render(text: str, start: int, cited: Sequence[Span], link: Callable[[str], str]) -> Markup:

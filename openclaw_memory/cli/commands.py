@@ -54,10 +54,8 @@ class _Commands(click.Group):
         elif cmd_name not in self.commands and has_plugin("commands", cmd_name):
             try:
                 self.add_command(load_plugin("commands", cmd_name))
-            except ConfigError as error:
-                return _replace_command(
-                    cmd_name, error
-                )  # and not stored: its package may be installed by the next time
+            except ConfigError as error:  # not stored: its package may be installed by the next time
+                return _replace_command(cmd_name, error)
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

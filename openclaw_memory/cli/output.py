@@ -6,11 +6,9 @@ import shutil
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.config.environment import use_colours
@@ -69,11 +67,7 @@ def show_json(value: Any, indent: int | None = 2) -> None:
 
 def to_plain(value: Any) -> Any:
     """Convert structs, dataclasses and mappings to dicts, tuples to lists; a `citation` is added to its fields."""
-    names = []
-    if isinstance(value, msgspec.Struct):
-        names = list(value.__struct_fields__)
-    elif is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value)]
+    names = getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ())
     if names:
         data = {name: to_plain(getattr(value, name)) for name in names}
         citation = getattr(value, "citation", None)
@@ -122,11 +116,9 @@ def show_results(results: Iterable[SearchResult], *, query: str = "", explain: b
 
 
 def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) -> Iterator[str]:
-    from openclaw_memory.text.terms import select_content_words, stem_word
     from openclaw_memory.types.results import mark_weak
 
     columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
-    stems = frozenset(map(stem_word, select_content_words(query)))
     for number, result in enumerate(results, 1):
         if number > 1:
             yield ""
@@ -135,26 +127,20 @@ def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) 
         place = render(clean_line(result.citation), fg="cyan", bold=not is_weak)
         yield f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}"
         for line in clean(result.snippet).split("\n"):
-            yield from (f"    {mark_words(row, stems, dim=is_weak)}" for row in fold_line(line, columns))
+            yield from (f"    {mark_words(row, query, dim=is_weak)}" for row in fold_line(line, columns))
         if explain:
             parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
             yield f"    {render(parts, dim=True)}"
 
 
-def mark_words(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
-    """Mark the words of a row that have one of the stems: other forms too (boat, boats)."""
-    from openclaw_memory.text.terms import locate_words, stem_word
+def mark_words(row: str, query: str, *, dim: bool = False) -> str:
+    """Mark the words of a query in a row, in other forms too (boat, boats)."""
+    from openclaw_memory.text.terms import split_at_query_words
 
-    def render_rest(text: str) -> str:
-        return click.style(text, dim=True) if dim and text else text
-
-    marked_row, end = "", 0
-    for start, stop, word in locate_words(row) if stems and any(map(str.isalnum, row)) else ():
-        if stem_word(word) in stems and start >= end:
-            # As grep marks, readable on light and dark.
-            marked_row += render_rest(row[end:start]) + click.style(row[start:stop], fg="red", bold=True)
-            end = stop
-    return marked_row + render_rest(row[end:])
+    parts = split_at_query_words(row, query)
+    parts[1::2] = [click.style(part, fg="red", bold=True) for part in parts[1::2]]  # as grep marks
+    parts[::2] = [click.style(part, dim=True) if dim and part else part for part in parts[::2]]
+    return "".join(parts)
 
 
 def fold_line(line: str, columns: int) -> list[str]:

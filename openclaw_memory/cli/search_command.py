@@ -81,10 +81,7 @@ def search(
     question = join_words(query, "QUERY")
     asked_query = read_query(question)
     if not asked_query.text.strip():
-        problem = (
-            "only leaves words out: name what to look for, too" if question.strip() else "is empty: ask a question"
-        )
-        raise click.UsageError(f"QUERY {problem}")
+        raise click.UsageError("QUERY has nothing to look for: ask a question")
     with place.open() as memory:
         is_bare = _is_bare(memory)
         outcome = SyncOutcome() if no_sync or is_bare else sync_index(memory, hidden=place.as_json)

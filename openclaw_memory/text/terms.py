@@ -156,6 +156,26 @@ def select_content_words(text: str) -> list[str]:
     return list(dict.fromkeys(content or split_words(text)))
 
 
+def split_at_query_words(text: str, query: str) -> list[str]:
+    """Split a text around the words of a query, in any form: these are the parts at odd places.
+
+    Args:
+        text: The text.
+        query: The query, whose language is that of the forms.
+    """
+    language = detect_language(query)
+    stems = {stem_word(word, language) for word in select_content_words(query)}
+    parts, at = [""], 0
+    for start, end, word in locate_words(text):
+        if stem_word(word, language) in stems:
+            if start >= at:
+                parts[-1:] = [text[at:start], text[start:end], ""]
+            else:  # of overlapping pairs of characters
+                parts[-2] += text[at:end]
+            at = end
+    return [*parts[:-1], text[at:]]
+
+
 def fold(text: str) -> str:
     """Return the text in lower case and in one spelling: NFKC, without accents and signs that are often left out.
 

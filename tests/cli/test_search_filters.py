@@ -61,7 +61,7 @@ def test_a_phrase_must_be_there_and_a_word_after_a_minus_must_not(run, notes, qu
     ("arguments", "words"),
     [
         (["--since", "soon", "key"], "since is 'soon': give a date"),
-        (["-boat"], "QUERY only leaves words out"),
+        (["-boat"], "QUERY has nothing to look for"),
         (["key", "--boat"], "--boat"),
         (["--filter", "tag", "key"], "--filter 'tag' is not NAME=VALUE"),
         (["--filter", "tags=car", "key"], "did you mean 'tag'"),
