@@ -16,8 +16,7 @@ from every_command import COMMANDS
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config.sections import CompactionConfig, SessionsConfig, SyncConfig
-from openclaw_memory.conversation import compaction, get_compaction_threshold
-from openclaw_memory.conversation.thresholds import get_flush_threshold
+from openclaw_memory.conversation import compaction
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Status, Store
 from openclaw_memory.workspace.transcript_records import LABELS
@@ -122,8 +121,8 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
         (UPKEEP, f"`sessions.bootstrap_chars` ({SessionsConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
-        (AGENTS, f"the flush is due at {get_flush_threshold(200_000, CompactionConfig()):,}"),
-        (AGENTS, f"and the compaction above {get_compaction_threshold(200_000, CompactionConfig()):,}"),
+        (AGENTS, f"the flush is due at {CompactionConfig().get_flush_threshold(200_000):,}"),
+        (AGENTS, f"and the compaction above {CompactionConfig().get_compaction_threshold(200_000):,}"),
         (AGENTS, f"the first and last {compaction.ASKED_CHARS:,} characters stay"),
     ],
 )

@@ -14,7 +14,6 @@ from langchain_openclaw_memory._flush_model import Counter, Model, prepare_flush
 from langchain_openclaw_memory._messages import convert_messages, find_first
 from langchain_openclaw_memory._session import get_run_config, get_run_kind, get_thread
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import Session, arun_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
@@ -134,7 +133,7 @@ def _prepare(
     flush: PendingFlush, memory: Memory, turn: FlushTurn, *, is_async: bool = False
 ) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
     # The model can be shown as much as its profile says, or else the given window.
-    room = get_compaction_threshold(get_window(flush.model) or flush.window, memory.config.compaction)
+    room = memory.config.compaction.get_compaction_threshold(get_window(flush.model) or flush.window)
     return prepare_flush(turn, flush.model, flush.messages, room=room, count=flush.count, is_async=is_async)
 
 

@@ -18,7 +18,7 @@ from langchain_openclaw_memory._session import (
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import record_fields, search_for
+from openclaw_memory.tools import search_for
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -105,7 +105,7 @@ def to_documents(results: SearchResults, memory: Memory | None = None) -> list[D
                 **{name: getattr(result, name) for name in names},
                 "spans": [*map(list, result.spans)],
                 **search,
-                **({} if memory is None else record_fields(memory, result)),
+                **({} if memory is None else memory.records.describe_result(result)),
             },
         )
         for result in results

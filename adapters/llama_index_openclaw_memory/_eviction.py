@@ -15,7 +15,7 @@ from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import open_flush
 from llama_index_openclaw_memory._messages import as_text, estimate_text
-from openclaw_memory.conversation import cut, estimate_tokens, get_compaction_threshold
+from openclaw_memory.conversation import cut, estimate_tokens
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.flush import Flush
 
@@ -223,4 +223,4 @@ def _write_allowed(flush: Flush, batch: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _get_room(llm: LLM, flush: Flush) -> int | None:
-    return get_compaction_threshold(_flush_model.get_window(llm), flush.rules)
+    return flush.rules.get_compaction_threshold(_flush_model.get_window(llm))

@@ -11,7 +11,7 @@ from llama_index.core.schema import BaseNode, MetadataMode
 
 from llama_index_openclaw_memory._nodes import to_node
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
-from openclaw_memory.documents import UNNAMED, is_same
+from openclaw_memory.documents import is_same
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Document, Embedder, VectorSource
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix
 
 # The source of vectors whose model is unknown: they are in the index alone, and made again once it is named.
-UNKNOWN_SOURCE = VectorSource(UNNAMED, UNNAMED)
+UNKNOWN_SOURCE = VectorSource(VectorSource.UNNAMED, VectorSource.UNNAMED)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class VectorOrigins:
         there = self.model_there if query_model is not None else None
         if there in {None, query_model}:
             return
-        if there == UNNAMED:
+        if there == VectorSource.UNNAMED:
             raise EmbedderError(
                 f"the nodes that are there came with vectors of a model that was not named: have {query_model!r} make "
                 "them again with `reembed()` of this store, or delete those nodes and add them again"

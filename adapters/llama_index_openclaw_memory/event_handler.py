@@ -30,7 +30,6 @@ from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, conve
 from llama_index_openclaw_memory._session import SESSION_TAG, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
 from openclaw_memory.runs import MemoryChoice, RunMemory, read_memory_choice
@@ -236,7 +235,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     def _save(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> bool:
         session, leased = key.partition("\n")[0], self._get_leased(key)
-        room = get_compaction_threshold(get_window(self.llm) or self.window, leased.config.compaction)
+        room = leased.config.compaction.get_compaction_threshold(get_window(self.llm) or self.window)
         with ExitStack() as opened:
 
             def begin() -> FlushTurn | None:

@@ -16,7 +16,7 @@ from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import read_memory_choice
-from openclaw_memory.tools import record_fields, search_for
+from openclaw_memory.tools import search_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +130,7 @@ def _to_nodes(results: SearchResults, memory: Memory) -> list[NodeWithScore]:
             "source": result.source,
             "citation": result.citation,
             **of_the_search,
-            **record_fields(memory, result),
+            **memory.records.describe_result(result),
             **(document.metadata if document else {}),
         }
         node_id = result.citation

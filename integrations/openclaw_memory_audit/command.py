@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, render, show, show_json, show_note, with_place
+from openclaw_memory.cli import Place, clean_line, show_json, show_note, with_place
 from openclaw_memory.config import read_plugin_settings
 
 if TYPE_CHECKING:
@@ -52,18 +52,18 @@ def audit(place: Place, check: bool, limit: int, **filters: str | None) -> int:
         show_json({"entries": entries})
         return 0
     for entry in entries:
-        show(_format_entry(entry))
+        click.echo(_format_entry(entry))
     if not entries:
         how = "" if is_on else ": settings turn the log on, with [defaults.plugins.audit] enabled = true"
-        show(f"no entries{how}")
+        click.echo(f"no entries{how}")
     return 0
 
 
 def _format_entry(entry: Entry) -> str:
     more = len(entry.places) - _PLACES
     places = ", ".join(entry.places[:_PLACES]) + (f", and {more} more" if more > 0 else "")
-    op = render(clean_line(entry.op).ljust(16), fg="cyan")
-    result = "" if entry.result == "ok" else f"  {render(clean_line(entry.result), fg='yellow')}"
+    op = click.style(clean_line(entry.op).ljust(16), fg="cyan")
+    result = "" if entry.result == "ok" else f"  {click.style(clean_line(entry.result), fg='yellow')}"
     who = clean_line(f"{entry.actor}@{entry.session}" if entry.session else entry.actor).ljust(28)
     return f"{entry.seq:>6}  {clean_line(entry.ts)}  {who}  {op}  {clean_line(places)}{result}".rstrip()
 
@@ -74,10 +74,10 @@ def _print_verdict(place: Place, verdict: Verdict) -> int:
         return 0 if verdict.ok else NOT_WHOLE
     if (wrong := verdict.wrong) is not None:
         where = f"{wrong.file}, line {wrong.line}" if wrong.line else wrong.file
-        show(f"{render('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean_line(wrong.reason)}")
-        show(f"{verdict.entries:,} entries before it are as they were written")
+        click.echo(f"{click.style('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean_line(wrong.reason)}")
+        click.echo(f"{verdict.entries:,} entries before it are as they were written")
     else:
-        show(f"entries {verdict.first} to {verdict.last} are as they were written; note the last number elsewhere")
+        click.echo(f"entries {verdict.first} to {verdict.last} are as written; note the last number elsewhere")
     for gap in verdict.gaps:
         show_note(f"entry {gap.seq} ({gap.ts}) replaces others: {gap.result}")
     return 0 if verdict.ok else NOT_WHOLE

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, show, show_json, show_note, sync_index, with_place
+from openclaw_memory.cli import Place, clean_line, show_json, show_note, with_place
 from openclaw_memory.errors import OpenClawMemoryError, SealedFileError, StoreError
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
     from openclaw_memory_encryption.index import KeyChange
 
+Change: TypeAlias = dict[str, str]  # of a file: its paths, or why it was left
 NOT_ALL = 1  # the exit code where a file was left as it is
 
 
@@ -39,7 +40,7 @@ def encrypt(place: Place, paths: tuple[str, ...]) -> int:
         return _reseal_paths(place, paths, sealed=True)
     change = _replace_key(place, encrypt_index)
     with place.open() as memory:
-        files, left = _reseal(memory, _list_unsealed(memory), sealed=True)
+        files, left = _reseal(place, memory, _list_unsealed(memory), sealed=True)
     words = " already" if change.before == change.after else ": keep a copy of that key"
     return _report(place, change, f"the index is encrypted with the key {change.after}{words}", files, left)
 
@@ -73,7 +74,7 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
                 f"{len(sealed):,} files are encrypted, such as {sealed[0]}, and a plain index would hold their text in "
                 "the open: decrypt them too, with --all, or keep the index as it is"
             )
-        files, left = _reseal(memory, sealed, sealed=False)
+        files, left = _reseal(place, memory, sealed, sealed=False)
     if left:
         return _report_files(place, files, left)
     change = _replace_key(place, lambda root, index, _, **options: decrypt_index(root, index, **options))
@@ -104,7 +105,7 @@ def rotate_key(place: Place) -> int:
         change = _replace_key(place, rotate_index_key)
         words = f"the index is encrypted with the key {change.after}, and no longer with {change.before}"
     with place.open() as memory:
-        files, left = _reseal(memory, memory.control.list_sealed(), sealed=True)
+        files, left = _reseal(place, memory, memory.control.list_sealed(), sealed=True)
     with state.lock():
         state.write(*state.key_ids, is_rotating=False)
     return _report(place, change, f"{words}: keep a copy of the new key", files, left)
@@ -128,23 +129,23 @@ def _replace_key(place: Place, change: Callable[..., KeyChange]) -> KeyChange:
     return change(root, index, keys_in, wait=1.0)
 
 
-def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+def _reseal(place: Place, memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list[Change], list[Change]]:
     """Encrypt or decrypt files and sync the index; return the files changed, and those left with the reason."""
-    files: list[dict[str, str]] = []
-    left: list[dict[str, str]] = []
+    files: list[Change] = []
+    left: list[Change] = []
     for path in paths:
         try:
             files.append({"before": path, "after": memory.control.reseal(path, sealed=sealed)})
         except OpenClawMemoryError as error:
             left.append({"path": path, "reason": str(error)})
-    if files and (trouble := sync_index(memory, hidden=True).trouble):
+    if files and (trouble := place.sync(memory).trouble):
         show_note(trouble)
     return files, left
 
 
 def _reseal_paths(place: Place, paths: Sequence[str], *, sealed: bool) -> int:
     with place.open() as memory:
-        files, left = _reseal(memory, paths, sealed=sealed)
+        files, left = _reseal(place, memory, paths, sealed=sealed)
     return _report_files(place, files, left)
 
 
@@ -160,7 +161,7 @@ def _print_identity(place: Place) -> int:
     if place.as_json:
         show_json({"key": key_ids[-1], "identity": identity})
     else:
-        show(identity)
+        click.echo(identity)
     return 0
 
 
@@ -168,26 +169,24 @@ def _report(
     place: Place,
     change: KeyChange,
     words: str,
-    files: Sequence[dict[str, str]] = (),
-    left: Sequence[dict[str, str]] = (),
+    files: Sequence[Change] = (),
+    left: Sequence[Change] = (),
 ) -> int:
     code = _report_files(place, files, left, **change._asdict())
     if not place.as_json:
-        show(words)
+        click.echo(words)
         if change.after is not None:
             show_note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
     return code
 
 
-def _report_files(
-    place: Place, files: Sequence[dict[str, str]], left: Sequence[dict[str, str]], **change: object
-) -> int:
+def _report_files(place: Place, files: Sequence[Change], left: Sequence[Change], **change: object) -> int:
     """Print the files that were changed, and those left with the reason."""
     if place.as_json:
         show_json({**change, "files": files, "left": left})
         return NOT_ALL if left else 0
     for file in files:
-        show(clean_line(" -> ".join(dict.fromkeys(file.values()))))
+        click.echo(clean_line(" -> ".join(dict.fromkeys(file.values()))))
     for file in left:
         show_note(f"{clean_line(file['path'])} was left as it is: {file['reason']}")
     if files and not change:

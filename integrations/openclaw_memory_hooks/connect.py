@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from openclaw_memory.cli import Place, show, show_json, show_note, with_place
+from openclaw_memory.cli import Place, show_json, show_note, with_place
 from openclaw_memory.plugins import load_plugin
 
 NAME = "openclaw-memory"
@@ -65,7 +65,7 @@ def connect(place: Place, host: str, plugin: bool) -> int:
         show_json({"host": host, "where": HOSTS[host].settings, "settings": settings})
     else:
         show_note(f"paste this into the settings ({HOSTS[host].settings})")
-        show(json.dumps(settings, indent=2))
+        click.echo(json.dumps(settings, indent=2))
     return 0
 
 
@@ -113,5 +113,5 @@ def _print_claude_commands(place: Place) -> int:
     if place.as_json:
         show_json({"host": "claude-code", "commands": commands})
     else:
-        show("\n".join(commands))
+        click.echo("\n".join(commands))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, read_text, render, show, show_json, show_note, with_place
+from openclaw_memory.cli import Place, clean_line, show_json, show_note, with_place
 
 _BY_PHRASES = "no model was asked: phrases decide, and on these alone nothing is suggested"
 
@@ -24,7 +24,7 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
     """
     from openclaw_memory_intent import detect_intent, is_worth_asking, read_settings, suggest
 
-    text = read_text(message)
+    text = place.read_text(message)
     with place.open() as memory:
         rules = read_settings(memory.config)
     wish = detect_intent(text, None, rules)
@@ -34,11 +34,11 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
         payload = None if suggested is None else suggested.to_dict()
         show_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": payload})
         return 0
-    show(f"intent        {render(wish.intent or 'none', fg='cyan', bold=True)}")
-    show(f"confidence    {wish.confidence:.2f}")
-    show(f"language      {clean_line(wish.language)}")
-    show(f"entities      {clean_line(', '.join(wish.entities)) or 'none'}")
-    show(f"worth asking  {'yes' if is_worth_it else 'no'}")
-    show(f"suggestion    {'none' if suggested is None else suggested.kind}")
+    click.echo(f"intent        {click.style(wish.intent or 'none', fg='cyan', bold=True)}")
+    click.echo(f"confidence    {wish.confidence:.2f}")
+    click.echo(f"language      {clean_line(wish.language)}")
+    click.echo(f"entities      {clean_line(', '.join(wish.entities)) or 'none'}")
+    click.echo(f"worth asking  {'yes' if is_worth_it else 'no'}")
+    click.echo(f"suggestion    {'none' if suggested is None else suggested.kind}")
     show_note(_BY_PHRASES if rules.enabled else "plugins.intent.enabled is false: no message is looked at")
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, render, show, show_json, show_note, sync_index, with_place
+from openclaw_memory.cli import Place, clean_line, show_json, show_note, with_place
 from openclaw_memory_migrate.types import Format
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
 
     with place.open() as memory:
         report = migrate_memory(memory, source, file_format=file_format, dry_run=dry_run)
-        trouble = None if dry_run else sync_index(memory, hidden=place.as_json).trouble
+        trouble = None if dry_run else place.sync(memory).trouble
     if place.as_json:
         show_json({"added": report.added, "existed": report.existed, "report": report, "sync_error": trouble})
     else:
@@ -53,19 +53,19 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
 def _print_report(report: MigrationReport) -> None:
     will = "would be added" if report.is_dry_run else "added"
     for copy in report.backups:
-        show(f"backup  {render(clean_line(copy), fg='cyan')}")
+        click.echo(f"backup  {click.style(clean_line(copy), fg='cyan')}")
     for file in report.files[:_SHOWN]:
-        path = render(clean_line(file.path), fg="cyan", bold=True)
-        show(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
+        path = click.style(clean_line(file.path), fg="cyan", bold=True)
+        click.echo(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
     if len(report.files) > _SHOWN:
         show_note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
     for item in report.left_out[:_SHOWN]:
-        show(f"{click.style('left out', fg='yellow')}  {clean_line(item.place)}: {clean_line(item.reason)}")
+        click.echo(f"{click.style('left out', fg='yellow')}  {clean_line(item.place)}: {clean_line(item.reason)}")
     if len(report.left_out) > _SHOWN:
         show_note(f"{len(report.left_out) - _SHOWN:,} more were left out: --json lists them")
     for notice in report.notices:
         show_note(notice)
-    show(
+    click.echo(
         f"{report.format}: {report.added:,} {will}, {report.existed:,} there already, "
         f"{len(report.left_out):,} left out{'; nothing was written' if report.is_dry_run else ''}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from openclaw_memory.text import find_dates, get_title, split_blocks
+from openclaw_memory.text import find_dates, split_blocks
 from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
 
@@ -75,7 +75,7 @@ def _find_cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | Non
     for block in split_blocks(lines):
         if block.kind != "heading":
             continue
-        level, title = get_title(lines, block)
+        level, title = block.get_title(lines)
         above = [outer for outer in above if outer[0] < level]
         day = _find_day(title) or (above[-1][1] if above else None)
         if day is None and title.casefold() == SNAPSHOT:

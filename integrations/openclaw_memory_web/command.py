@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from openclaw_memory.cli import Place, show, show_json, with_place
+from openclaw_memory.cli import Place, show_json, with_place
 
 
 @click.command()
@@ -31,7 +31,7 @@ def web(place: Place, port: int, no_browser: bool) -> int:
         if place.as_json:
             show_json({"url": url})
         else:
-            show(f"{url}\nThe address works once. Ctrl-C ends it.")
+            click.echo(f"{url}\nThe address works once. Ctrl-C ends it.")
         sys.stdout.flush()
         if not no_browser:
             webbrowser.open(url)

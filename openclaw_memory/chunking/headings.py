@@ -17,7 +17,6 @@ from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.markdown_blocks import (
     Block,
     count_front_matter,
-    get_title,
     is_fence,
     parse_front_matter,
     split_blocks,
@@ -104,7 +103,7 @@ def _split_sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
     section: _Section | None = None
     for block in split_blocks(lines):
         if block.kind == "heading":
-            level, title = get_title(lines, block)
+            level, title = block.get_title(lines)
             title = title[:MAX_CONTEXT_PART]
             titles = [outer for outer in titles if outer[0] < level]
             section = _Section(tuple(outer[1] for outer in titles), title, block)

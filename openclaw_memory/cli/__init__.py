@@ -1,7 +1,7 @@
 """Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it.
 
-A plug-in's command is a click command with `@with_place`, which hands it a `Place` that opens the memory. It prints
-with the other names here.
+A plug-in's command is a click command with `@with_place`, which hands it a `Place` that opens the memory. What it
+prints goes through the other names here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import click
 
 from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.cli.options import INTERRUPTED, Place, read_text, sync_index, with_place
-from openclaw_memory.cli.output import render, show, show_error, show_json, show_note
+from openclaw_memory.cli.options import INTERRUPTED, Place, with_place
+from openclaw_memory.cli.output import show_error, show_json, show_note
 from openclaw_memory.config.environment import use_colours, use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
-__all__ = ["Place", "clean_line", "read_text", "render", "show", "show_json", "show_note", "sync_index", "with_place"]
+__all__ = ["Place", "clean_line", "show_json", "show_note", "with_place"]
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT} if os.name == "posix" else {errno.ENOSPC}
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found

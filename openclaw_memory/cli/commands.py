@@ -10,7 +10,7 @@ import click
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
-from openclaw_memory.cli.output import render, show, show_findings, show_json, show_note, show_results, show_status
+from openclaw_memory.cli.output import render, show_findings, show_json, show_note, show_results, show_status
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.types.codec import get_plain_name
@@ -107,14 +107,14 @@ def demo() -> int:
         report = memory.sync()
         answers = [(reason, question, memory.search(question, max_results=2)) for reason, question in QUESTIONS]
     first = answers[0][2]
-    show(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
+    click.echo(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
     counts = f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s"
-    show(f"{counts}; {first.mode} search, {first.provider} {first.model}")
+    click.echo(f"{counts}; {first.mode} search, {first.provider} {first.model}")
     for reason, question, results in answers:
         mark = click.style("?", fg="green", bold=True)
-        show(f"\n{mark} {render(question, bold=True)}  {render(reason, dim=True)}")
+        click.echo(f"\n{mark} {render(question, bold=True)}  {render(reason, dim=True)}")
         show_results(results, query=question)
-    show('\nYour own notes:  openclaw-memory search --workspace PATH "a question"')
+    click.echo('\nYour own notes:  openclaw-memory search --workspace PATH "a question"')
     return 0
 
 
@@ -153,7 +153,7 @@ def get(place: Place, path: str) -> int:
     if place.as_json:
         show_json(excerpt)
         return 0
-    show(clean(excerpt.text).removesuffix("\n"))
+    click.echo(clean(excerpt.text).removesuffix("\n"))
     if note := explain_masks(excerpt.text):
         show_note(note)
     if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
@@ -209,12 +209,12 @@ def doctor(place: Place, prune: bool) -> int:
 
 def _show_report(report: SyncReport) -> None:
     counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
-    show(f"{counts}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
+    click.echo(f"{counts}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
     if report.rebuilt:
-        show(f"built again: {clean(report.rebuilt)}")
+        click.echo(f"built again: {clean(report.rebuilt)}")
     for file in report.skipped:
-        show(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
+        click.echo(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for file in report.failed:
-        show(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
+        click.echo(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
     for line in list_waiting(report):
-        show(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
+        click.echo(f"{click.style('waiting', fg='yellow')}  {clean(line)}")

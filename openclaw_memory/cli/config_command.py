@@ -10,7 +10,7 @@ import click
 
 from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import Place, with_place
-from openclaw_memory.cli.output import render, show, show_json, show_note, to_plain
+from openclaw_memory.cli.output import render, show_json, show_note, to_plain
 
 if TYPE_CHECKING:
     from openclaw_memory.config.config import MemoryConfig
@@ -39,14 +39,14 @@ def config(place: Place) -> int:
         facts = {"workspace": root, "chosen": reason, "file": None if file is None else str(file)}
         show_json({**facts, "workspaces": dict(user.workspaces), "settings": tables, "notices": notices})
         return 0
-    show(f"{render('workspace', dim=True)}  {clean(root)} ({clean(reason)})")
-    show(f"{render('settings', dim=True)}   {clean(str(file)) if file else f'{user.file} (not there)'}")
+    click.echo(f"{render('workspace', dim=True)}  {clean(root)} ({clean(reason)})")
+    click.echo(f"{render('settings', dim=True)}   {clean(str(file)) if file else f'{user.file} (not there)'}")
     for name, folder in user.workspaces.items():
-        show(f"{render('named', dim=True)}      {clean(name)} = {clean(folder)}")
+        click.echo(f"{render('named', dim=True)}      {clean(name)} = {clean(folder)}")
     for section, table in tables.items():
-        show(f"\n[{section}]")
+        click.echo(f"\n[{section}]")
         for key, value in table.items():
-            show(f"{key} = {clean(_format_toml(value))}")
+            click.echo(f"{key} = {clean(_format_toml(value))}")
     for notice in notices:
         show_note(notice)
     return 0

@@ -8,7 +8,7 @@ import click
 
 from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, with_place
-from openclaw_memory.cli.output import render, show, show_json, show_note
+from openclaw_memory.cli.output import render, show_json, show_note
 from openclaw_memory.errors import NotFoundError
 from openclaw_memory.types.records import make_sentence
 
@@ -38,10 +38,12 @@ def inspect(place: Place) -> int:
         day = "no day    " if item.last_date is None else str(item.last_date)
         about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
         numbers = f"{item.lines:,} lines, {item.size:,} bytes"
-        show(f"{day}  {item.kind:<10}  {render(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}")
+        click.echo(
+            f"{day}  {item.kind:<10}  {render(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}"
+        )
         if item.problem is not None:
             show_note(clean_line(item.problem))
-    show(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
+    click.echo(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
     return 0 if items else INCOMPLETE
 
 
@@ -98,12 +100,12 @@ def sign(place: Place, paths: tuple[str, ...], yes: bool) -> int:
         show_json({"unsigned": [] if yes else records, "signed": signed})
         return INCOMPLETE if records and not yes else 0
     for record in records:
-        show(render(clean_line(record.path), fg="cyan"))
+        click.echo(render(clean_line(record.path), fg="cyan"))
         facts = f"{record.sensitivity}, version {record.version}, {record.digest}"
-        show(clean_line(f"  {make_sentence(record.key, record.value)}  ({facts})"))
-        show("  signed" if yes else f"  {clean_line(str(record.problem))}")
+        click.echo(clean_line(f"  {make_sentence(record.key, record.value)}  ({facts})"))
+        click.echo("  signed" if yes else f"  {clean_line(str(record.problem))}")
     if not records:
-        show("no record waits for a signature")
+        click.echo("no record waits for a signature")
     return INCOMPLETE if records and not yes else 0
 
 
@@ -111,22 +113,22 @@ def _show_plan(receipt: ForgetReceipt) -> None:
     plan = receipt.plan
     for step in plan.steps:
         where = render(clean_line(step.citation), fg="cyan", bold=True)
-        show(f"{where}  {_ACTIONS[step.action]}: {clean_line(step.reason)}")
+        click.echo(f"{where}  {_ACTIONS[step.action]}: {clean_line(step.reason)}")
     for key in plan.sessions:
-        show(f"{render('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
+        click.echo(f"{render('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
     for item in plan.review:
-        show(f"{click.style('look at', fg='yellow')}  {clean_line(item.where)}: {clean_line(item.reason)}")
+        click.echo(f"{click.style('look at', fg='yellow')}  {clean_line(item.where)}: {clean_line(item.reason)}")
     if plan:
-        show(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
+        click.echo(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
     else:
-        show("there is nothing to forget")
+        click.echo("there is nothing to forget")
 
 
 def _show_receipt(receipt: ForgetReceipt) -> None:
     for where in receipt.forgotten:
-        show(f"forgotten {render(clean_line(where), fg='cyan', bold=True)}")
+        click.echo(f"forgotten {render(clean_line(where), fg='cyan', bold=True)}")
     if not receipt.forgotten:
-        show("there was nothing to forget")
+        click.echo("there was nothing to forget")
     for file in receipt.remaining:
         show_note(f"{file.path}: {file.reason}")
     for item in receipt.plan.review:

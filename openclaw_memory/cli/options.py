@@ -29,6 +29,14 @@ WAIT_SECONDS = 1.0
 FILE = click.Path(readable=False)  # a shell completes it; whether it can be read turns out where it is read
 
 
+class SyncOutcome(NamedTuple):
+    """The report of a sync, a sentence on files that are not indexed, and the error that ended it, if any."""
+
+    report: SyncReport | None = None
+    trouble: str | None = None
+    error: OpenClawMemoryError | None = None
+
+
 class Place(NamedTuple):
     """The memory that a command works on, and the form of its answer."""
 
@@ -81,6 +89,54 @@ class Place(NamedTuple):
             return Memory.for_agent(self.agent, config=config)
         return Memory.open(self.folder, config=config)
 
+    @staticmethod
+    def read_text(text: tuple[str, ...]) -> str:
+        """Join the words of an argument; read standard input if it is `-` alone.
+
+        Args:
+            text: The words.
+
+        Raises:
+            click.UsageError: It is not UTF-8.
+        """
+        if text != ("-",):
+            return join_words(text, "TEXT")
+        stream = getattr(sys.stdin, "buffer", None)
+        if stream is None:  # a stream of text, as of a program that runs the command in its own process
+            return sys.stdin.read()
+        data: bytes = stream.read()
+        try:
+            return "\n".join(data.decode("utf-8-sig").split("\r\n"))
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise click.UsageError(
+                f"standard input is not UTF-8: byte {data[error.start]:#04x} in line {line}; if it is Latin-1, pass it "
+                "through iconv -f latin1 -t utf8"
+            ) from error
+
+    def sync(self, memory: Memory) -> SyncOutcome:
+        """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync.
+
+        Args:
+            memory: The memory.
+        """
+        try:
+            with show_progress(hidden=self.as_json) as progress:
+                report = memory.sync(progress=progress, wait=WAIT_SECONDS)
+        except SyncBusyError:
+            return SyncOutcome(
+                None, "another process syncs this index, which may be behind the files until the next sync"
+            )
+        except OpenClawMemoryError as error:
+            return SyncOutcome(None, f"the index could not follow the files: {error}", error)
+        if report.rebuilt and not self.as_json:
+            show_note(f"built again: {report.rebuilt}")
+        troubles = list_waiting(report)
+        if report.failed:
+            failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
+            troubles.append(f"these files could not be indexed as they are now: {failed}")
+        return SyncOutcome(report, "; ".join(troubles) or None)
+
 
 workspace_option = click.option(
     "-w", "--workspace", metavar="PATH", type=FILE, help="The notes: a folder, or a name of your settings."
@@ -126,31 +182,6 @@ class TextCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def read_text(text: tuple[str, ...]) -> str:
-    """Join the words of an argument; read standard input if it is `-` alone.
-
-    Args:
-        text: The words.
-
-    Raises:
-        click.UsageError: It is not UTF-8.
-    """
-    if text != ("-",):
-        return join_words(text, "TEXT")
-    stream = getattr(sys.stdin, "buffer", None)
-    if stream is None:  # a stream of text, as of a program that runs the command in its own process
-        return sys.stdin.read()
-    data: bytes = stream.read()
-    try:
-        return "\n".join(data.decode("utf-8-sig").split("\r\n"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise click.UsageError(
-            f"standard input is not UTF-8: byte {data[error.start]:#04x} in line {line}; if it is Latin-1, pass it "
-            "through iconv -f latin1 -t utf8"
-        ) from error
-
-
 def join_words(words: tuple[str, ...], name: str) -> str:
     """Join the words of an argument.
 
@@ -166,37 +197,6 @@ def join_words(words: tuple[str, ...], name: str) -> str:
             "through iconv -f latin1 -t utf8"
         ) from error
     return text
-
-
-class SyncOutcome(NamedTuple):
-    """The report of a sync, a sentence on files that are not indexed, and the error that ended it, if any."""
-
-    report: SyncReport | None = None
-    trouble: str | None = None
-    error: OpenClawMemoryError | None = None
-
-
-def sync_index(memory: Memory, *, hidden: bool) -> SyncOutcome:
-    """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync.
-
-    Args:
-        memory: The memory.
-        hidden: Show no progress.
-    """
-    try:
-        with show_progress(hidden=hidden) as progress:
-            report = memory.sync(progress=progress, wait=WAIT_SECONDS)
-    except SyncBusyError:
-        return SyncOutcome(None, "another process syncs this index, which may be behind the files until the next sync")
-    except OpenClawMemoryError as error:
-        return SyncOutcome(None, f"the index could not follow the files: {error}", error)
-    if report.rebuilt and not hidden:
-        show_note(f"built again: {report.rebuilt}")
-    troubles = list_waiting(report)
-    if report.failed:
-        failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
-        troubles.append(f"these files could not be indexed as they are now: {failed}")
-    return SyncOutcome(report, "; ".join(troubles) or None)
 
 
 def list_waiting(report: SyncReport) -> list[str]:

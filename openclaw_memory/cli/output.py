@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
-def show(text: str = "") -> None:
-    """Print clean text; styles are added by `render`, after cleaning.
-
-    Args:
-        text: Clean text.
-    """
-    click.echo(text)
-
-
 def render(text: str, **style: Any) -> str:
     """Render clean text in a style; bare text for a pipe or a terminal without colours.
 
@@ -84,9 +75,9 @@ def show_findings(findings: Iterable[Finding]) -> None:
     colour = {"ok": "green", "note": "yellow", "problem": "red"}
     for finding in findings:
         level = click.style(finding.level.ljust(7), fg=colour[finding.level])
-        show(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
+        click.echo(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
         if finding.remedy:
-            show(f"         {clean(finding.remedy)}")
+            click.echo(f"         {clean(finding.remedy)}")
 
 
 def show_status(state: Status, options: str) -> None:
@@ -97,17 +88,17 @@ def show_status(state: Status, options: str) -> None:
     rows = [(name, str(value)) for name, value in (*list_overview(state), *list_details(state))]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        show(f"{click.style(name.ljust(width), dim=True)}  {clean(value)}")
+        click.echo(f"{click.style(name.ljust(width), dim=True)}  {clean(value)}")
     if (error := state.last_error) is not None:
-        show(f"{click.style('error', fg='red')}    {clean(describe_failure(error))}")
+        click.echo(f"{click.style('error', fg='red')}    {clean(describe_failure(error))}")
     for path in limit_names(list_behind(state)):
         reason = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may count the others
         remedy = f"run `openclaw-memory index{options}`"
-        show(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {reason}{remedy}')}")
+        click.echo(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {reason}{remedy}')}")
     for file in state.skipped:
-        show(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
+        click.echo(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
-        show(f"{click.style('note', fg='yellow')}     {clean(notice)}")
+        click.echo(f"{click.style('note', fg='yellow')}     {clean(notice)}")
 
 
 def show_results(results: Iterable[SearchResult], *, query: str = "", explain: bool = False) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Place, SyncOutcome, TextCommand, join_words, sync_index, with_place
-from openclaw_memory.cli.output import show, show_json, show_note, show_results
+from openclaw_memory.cli.options import Place, SyncOutcome, TextCommand, join_words, with_place
+from openclaw_memory.cli.output import show_json, show_note, show_results
 from openclaw_memory.config.sections import MAX_RESULTS
 from openclaw_memory.errors import suggest
 
@@ -84,7 +84,7 @@ def search(
         raise click.UsageError("QUERY has nothing to look for: ask a question")
     with place.open() as memory:
         is_bare = _is_bare(memory)
-        outcome = SyncOutcome() if no_sync or is_bare else sync_index(memory, hidden=place.as_json)
+        outcome = SyncOutcome() if no_sync or is_bare else place.sync(memory)
         results = memory.search(
             asked_query.text,
             max_results=max_results,
@@ -118,7 +118,7 @@ def _show_answer(results: SearchResults, query: str, reason: str, *, files: list
     from openclaw_memory.text.redaction import explain_masks
 
     if results and files is not None:
-        show("\n".join(map(clean_line, files)))
+        click.echo("\n".join(map(clean_line, files)))
     elif results:
         show_results(results, query=query, explain=explain)
         if note := explain_masks(*(hit.snippet for hit in results)):

@@ -11,7 +11,7 @@ import click
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
-from openclaw_memory.cli.output import render, show, show_json, show_note
+from openclaw_memory.cli.output import render, show_json, show_note
 from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def _show_heartbeat(report: HeartbeatReport) -> None:
     if report.is_busy:
         show_note("another heartbeat is under way, and nothing was done: it does the work")
     elif report.is_quiet:
-        show("quiet: nothing has changed, and nothing is due")
+        click.echo("quiet: nothing has changed, and nothing is due")
     else:
         for task in report.tasks:
             counts = f"{len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
-            show(f"{render(task.name, bold=True)}  {counts}")
+            click.echo(f"{render(task.name, bold=True)}  {counts}")
             for finding in task.findings:
-                show(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
+                click.echo(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
         if report.left:
             show_note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")
 
@@ -127,4 +127,4 @@ def _show_sync(report: SyncReport) -> None:
         *list_waiting(report),
         *(f"skipped: {line}" for line in limit_names([f"{file.path}: {file.reason}" for file in report.skipped])),
     ]
-    show(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(parts))}")
+    click.echo(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(parts))}")

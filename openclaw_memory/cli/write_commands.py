@@ -17,12 +17,10 @@ from openclaw_memory.cli.options import (
     SyncOutcome,
     TextCommand,
     json_option,
-    read_text,
-    sync_index,
     with_place,
     workspace_option,
 )
-from openclaw_memory.cli.output import render, show, show_json, show_note, to_plain
+from openclaw_memory.cli.output import render, show_json, show_note, to_plain
 from openclaw_memory.errors import WorkspaceError, WriteError
 
 if TYPE_CHECKING:
@@ -69,12 +67,12 @@ def init(workspace: str | None, all_markdown: bool, as_json: bool) -> int:
         show_json({"workspace": str(folder.absolute()), "created": created, "files": count})
         return 0
     for name in created:
-        show(f"created {clean(str(folder / name))}")
+        click.echo(f"created {clean(str(folder / name))}")
     if not created:
-        show(f"{clean(str(folder))} is a workspace already; nothing was changed")
+        click.echo(f"{clean(str(folder))} is a workspace already; nothing was changed")
     files = "1 file" if count == 1 else f"{count:,} files" if count else "no file yet"
     command = 'search{} "a question"' if count else 'append{} "a note"'
-    show(f"{files} to search: openclaw-memory {command.format(place.options)}")
+    click.echo(f"{files} to search: openclaw-memory {command.format(place.options)}")
     for file in scan.skipped[:_MOST_NAMED]:
         show_note(f"{clean(file.path)} is left out: {file.reason}")
     if advice:
@@ -101,14 +99,14 @@ def append(place: Place, text: tuple[str, ...], date: str | None) -> int:
 
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
-    note, code = read_text(text), 0
+    note, code = place.read_text(text), 0
     with place.open() as memory:
         excerpt = memory.append(note, date=date)
         # Wherever the note was written is shown, whatever happens next.
         if not place.as_json:
-            show(f"added {render(excerpt.citation, fg='cyan', bold=True)}")
+            click.echo(f"added {render(excerpt.citation, fg='cyan', bold=True)}")
         try:
-            outcome = sync_index(memory, hidden=place.as_json)
+            outcome = place.sync(memory)
         except KeyboardInterrupt:
             outcome = SyncOutcome(trouble="interrupted: the file is written, and indexed by the next sync")
             code = INTERRUPTED

@@ -263,6 +263,45 @@ class CompactionConfig(Section, frozen=True):
         """True if memories are saved before a compaction."""
         return self.enabled and self.flush
 
+    def get_reserve(self, window: int | None) -> int:
+        """Return the tokens kept free for the answer: `reserve_tokens`, at least the floor, at most a quarter window.
+
+        Args:
+            window: The model's context window in tokens; None or at most 0 if unknown.
+        """
+        reserve = max(self.reserve_tokens, self.reserve_tokens_floor)
+        return min(reserve, window // 4) if window is not None and window > 0 else reserve
+
+    def get_soft_threshold(self, window: int | None) -> int:
+        """Return by how many tokens a flush precedes a compaction: at most half of the window without the reserve.
+
+        Args:
+            window: The model's context window in tokens; None or at most 0 if unknown.
+        """
+        if window is None or window <= 0:
+            return self.soft_threshold_tokens
+        return min(self.soft_threshold_tokens, (window - self.get_reserve(window)) // 2)
+
+    def get_compaction_threshold(self, window: int | None) -> int | None:
+        """Return the size in tokens above which a conversation is compacted; None if the window is unknown.
+
+        Args:
+            window: The model's context window in tokens; None or at most 0 if unknown.
+        """
+        return window - self.get_reserve(window) if window is not None and window > 0 else None
+
+    def get_flush_threshold(self, window: int | None) -> int | None:
+        """Return the size in tokens from which a flush is due: window - reserve - soft threshold (176,000 of 200,000).
+
+        Args:
+            window: The tokens that a conversation has room for; None or at most 0 if unknown.
+
+        Returns:
+            The threshold, at least 1; None if the window is unknown.
+        """
+        limit = self.get_compaction_threshold(window)
+        return None if limit is None else limit - self.get_soft_threshold(window)
+
 
 class RecordsConfig(Section, frozen=True):
     """Set the facts that need a confirmation, and for how long facts hold.

@@ -12,4 +12,4 @@ from .messages import (
     strip_recalled as strip_recalled,
 )
 from .snapshots import prepare_snapshot as prepare_snapshot, write_snapshot as write_snapshot
-from .thresholds import get_compaction_threshold as get_compaction_threshold, is_overflow as is_overflow
+from .thresholds import is_overflow as is_overflow

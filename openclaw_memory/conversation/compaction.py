@@ -19,7 +19,7 @@ from openclaw_memory.conversation.messages import (
     is_text_block,
     with_text,
 )
-from openclaw_memory.conversation.thresholds import get_compaction_threshold, is_overflow
+from openclaw_memory.conversation.thresholds import is_overflow
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_formats import get_message
 from openclaw_memory.workspace.verbatim import cut_middle
@@ -146,7 +146,7 @@ def compact(
         Exception: Whatever `before`, `summarise` and `after` raise. Except for `after`, nothing was changed then.
     """
     rules, messages = rules or CompactionConfig(), list(messages)
-    tokens, free = count(messages), get_compaction_threshold(window, rules)
+    tokens, free = count(messages), rules.get_compaction_threshold(window)
 
     def leave(reason: str) -> Compaction:
         return Compaction(messages, tokens, tokens, recent=tuple(messages), reason=reason)
@@ -347,7 +347,7 @@ def ask_with_compaction(
         messages = compaction.messages
         reply = ask(list(messages))
     messages = [*messages, reply]
-    threshold = get_compaction_threshold(window, rules)
+    threshold = rules.get_compaction_threshold(window)
     failure: Exception | None = None
     if rules.enabled and threshold is not None and count(messages) > threshold:
         try:

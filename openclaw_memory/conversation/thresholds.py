@@ -50,53 +50,6 @@ def check_window(window: object) -> None:
         raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
 
 
-def get_reserve(window: int | None, rules: CompactionConfig) -> int:
-    """Return the tokens kept free for the answer: `reserve_tokens`, at least the floor, at most a quarter window.
-
-    Args:
-        window: The model's context window in tokens; None or at most 0 if unknown.
-        rules: The compaction settings.
-    """
-    reserve = max(rules.reserve_tokens, rules.reserve_tokens_floor)
-    return min(reserve, window // 4) if window is not None and window > 0 else reserve
-
-
-def get_soft_threshold(window: int | None, rules: CompactionConfig) -> int:
-    """Return by how many tokens a flush precedes a compaction: at most half of the window without the reserve.
-
-    Args:
-        window: The model's context window in tokens; None or at most 0 if unknown.
-        rules: The compaction settings.
-    """
-    if window is None or window <= 0:
-        return rules.soft_threshold_tokens
-    return min(rules.soft_threshold_tokens, (window - get_reserve(window, rules)) // 2)
-
-
-def get_compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
-    """Return the size in tokens above which a conversation is compacted; None if the window is unknown.
-
-    Args:
-        window: The model's context window in tokens; None or at most 0 if unknown.
-        rules: The compaction settings.
-    """
-    return window - get_reserve(window, rules) if window is not None and window > 0 else None
-
-
-def get_flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
-    """Return the size in tokens from which a flush is due: window - reserve - soft threshold (176,000 of 200,000).
-
-    Args:
-        window: The tokens that a conversation has room for; None or at most 0 if unknown.
-        rules: The compaction settings.
-
-    Returns:
-        The threshold, at least 1; None if the window is unknown.
-    """
-    limit = get_compaction_threshold(window, rules)
-    return None if limit is None else limit - get_soft_threshold(window, rules)
-
-
 def find_flush_reason(
     rules: CompactionConfig,
     *,
@@ -120,7 +73,7 @@ def find_flush_reason(
     """
     if not rules.flushes or flushed or kind != "chat":
         return None
-    threshold = get_flush_threshold(window, rules)
+    threshold = rules.get_flush_threshold(window)
     if threshold is not None and tokens and tokens >= threshold:
         return "threshold"
     if 0 < rules.force_flush_bytes <= transcript_bytes:

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 from openclaw_memory.documents import item_files
-from openclaw_memory.text.front_matter import UNNAMED
 
 if TYPE_CHECKING:
     from openclaw_memory.documents.collection import Documents
     from openclaw_memory.documents.conversion import is_same
     from openclaw_memory.documents.filters import compile_filter
 
-__all__ = ["UNNAMED", "Documents", "compile_filter", "is_same", "item_files"]
+__all__ = ["Documents", "compile_filter", "is_same", "item_files"]
 
 _MODULES = {"conversion": ["is_same"], "collection": ["Documents"], "filters": ["compile_filter"]}
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
-from openclaw_memory.text.front_matter import UNNAMED
 from openclaw_memory.types import Document, Store, VectorSource
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
@@ -51,7 +50,7 @@ class DocumentVectors:
 
     def check_not_lost(self, model: str) -> None:
         """Raise EmbedderError if all vectors of the unnamed model are lost, and this is it."""
-        counts = self._count() if model == UNNAMED else {}
+        counts = self._count() if model == VectorSource.UNNAMED else {}
         if any(rows for rows, _ in counts.values()) and not any(vectors for _, vectors in counts.values()):
             raise EmbedderError("; ".join(_to_lines(self._count_missing(counts))))
 
@@ -108,7 +107,7 @@ class DocumentVectors:
                 if can_make and not self._error and self._plan_attempt(counts) is None:
                     continue  # their files are gone: the next sync removes the rows
                 reason = f"only {model!r} can make them again: hand that model in, or add the documents again"
-                if model == UNNAMED:
+                if model == VectorSource.UNNAMED:
                     reason = (
                         "their model was not named: have another one make them again, as "
                         "OpenClawVectorStore(memory, embed_model=...).reembed() does, or add the documents again"

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -24,6 +25,7 @@ from openclaw_memory.errors import (
     NotFoundError,
     PolicyError,
     RecordError,
+    WorkspaceError,
 )
 from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
 from openclaw_memory.records.file_format import (
@@ -50,14 +52,17 @@ from openclaw_memory.types.records import (
     RecordVersion,
     Remembered,
     Sensitivity,
+    format_timestamp,
     make_sentence,
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
 from openclaw_memory.workspace.journal import check_text
+from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
+    from openclaw_memory.types import SearchResult
 
 Version: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
 Stat: TypeAlias = os.stat_result | None
@@ -229,6 +234,23 @@ class Records:
             return None
         _check_signature(record)
         return None if is_expired(record, self._get_time()) else self._show(record)
+
+    def describe_result(self, result: SearchResult) -> dict[str, Any]:
+        """Return `{"record": ...}` for lines of a record: its fields as `Record.to_dict` has them, and `expires_at`.
+
+        The confidence is in hundredths. Other lines, and those of a damaged record, have none: {}.
+
+        Args:
+            result: A result of a search.
+        """
+        record = None
+        if is_record(result.path):
+            with suppress(WorkspaceError, ConfigError):
+                record = self.read(result.path)
+        if record is None:
+            return {}
+        expires = None if record.expires_at is None else format_timestamp(record.expires_at)
+        return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
 
     @observed("search", locate_files)
     def find(

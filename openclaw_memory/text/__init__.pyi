@@ -1,6 +1,6 @@
 from .days import find_dates as find_dates
 from .fence import fence_text as fence_text
-from .markdown_blocks import get_title as get_title, split_blocks as split_blocks
+from .markdown_blocks import split_blocks as split_blocks
 from .languages import STOP_WORDS as STOP_WORDS
 from .terms import (
     fold as fold,

@@ -24,7 +24,6 @@ MAX_DEPTH = 64  # of values in values: deeper ones could not be read again every
 
 # The field that identifies the vector that came with a document, and its keys.
 EMBEDDING, MODEL, KEY = "embedding", "model", "key"
-UNNAMED = "given"  # the identity of vectors whose model nobody named
 PART_OF = "part_of"  # the field that names the whole that the document is a part of, such as the file of a node
 
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")

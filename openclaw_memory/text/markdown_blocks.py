@@ -25,6 +25,15 @@ class Block(NamedTuple):
     first: int
     stop: int
 
+    def get_title(self, lines: Sequence[str]) -> tuple[int, str]:
+        """Return the level and the title of a heading block, ATX or underlined.
+
+        Args:
+            lines: The lines of the file.
+        """
+        level = _get_underlined_level(lines, self.first)
+        return (level, " ".join(lines[self.first].split())) if level else parse_heading(lines[self.first]) or (1, "")
+
 
 def parse_heading(line: str) -> tuple[int, str] | None:
     """Return the level (1 to 6) and the title of an ATX heading line, or None. Code blocks are not recognised here."""
@@ -36,17 +45,6 @@ def parse_heading(line: str) -> tuple[int, str] | None:
     title = " ".join((match[2] or "").split())
     bare = title.rstrip("#")
     return len(match[1]), bare.rstrip() if not bare or bare.endswith(" ") else title
-
-
-def get_title(lines: Sequence[str], block: Block) -> tuple[int, str]:
-    """Return the level and the title of a heading block, ATX or underlined.
-
-    Args:
-        lines: The lines of the file.
-        block: One of its `blocks` whose kind is "heading".
-    """
-    level = _get_underlined_level(lines, block.first)
-    return (level, " ".join(lines[block.first].split())) if level else parse_heading(lines[block.first]) or (1, "")
 
 
 def is_fence(line: str) -> bool:

@@ -13,7 +13,7 @@ from openclaw_memory.tools.prompt import (
     recall_section,
     with_fewer_results,
 )
-from openclaw_memory.tools.visibility import check_memory, find_audience, record_fields, search_for
+from openclaw_memory.tools.visibility import check_memory, find_audience, search_for
 
 __all__ = [
     "check_memory",
@@ -23,7 +23,6 @@ __all__ = [
     "memory_tools",
     "recall",
     "recall_section",
-    "record_fields",
     "search_for",
     "with_fewer_results",
 ]

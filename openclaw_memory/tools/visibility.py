@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from openclaw_memory.errors import (
     InvalidInputError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    WorkspaceError,
 )
 from openclaw_memory.flush.session import get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.flush.state import read_states
@@ -26,7 +24,6 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import LEFT_OUT, SOURCES
-from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NOTES_FOLDER,
@@ -182,25 +179,6 @@ def check_private(path: str, audience: Audience) -> None:
             f"{path} is private, and {audience.reason or 'others read along here'}: it is shown in direct chats "
             "alone. Use the notes in memory/"
         )
-
-
-def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
-    """Return `{"record": ...}` for lines of a record: its fields as `Record.to_dict` has them, and `expires_at`.
-
-    The confidence is in hundredths. Other lines, and those of a damaged record, have none: {}.
-
-    Args:
-        memory: The memory.
-        hit: A result of its search.
-    """
-    record = None
-    if is_record(hit.path):
-        with suppress(WorkspaceError, ConfigError):
-            record = memory.records.read(hit.path)
-    if record is None:
-        return {}
-    expires = None if record.expires_at is None else format_timestamp(record.expires_at)
-    return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
 
 
 def search_for(

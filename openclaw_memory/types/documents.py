@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -64,6 +64,7 @@ class VectorSource(Struct, frozen=True):
             since, and for all when the index is gone. None if they cannot be made again: they are lost with the index.
     """
 
+    UNNAMED: ClassVar[str] = "given"  # the identity of vectors whose model nobody named
     identity: str
     model: str
     make: Callable[[Sequence[Document]], Matrix] | None = None

@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import measure_front_matter, parse
-from openclaw_memory.text.markdown_blocks import get_title, split_blocks
+from openclaw_memory.text.markdown_blocks import split_blocks
 from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
@@ -307,7 +307,7 @@ def _find_section_end(lines: Sequence[str], section: str) -> int | None:
     for block in split_blocks(lines):
         if block.kind != "heading":
             continue
-        own_level, title = get_title(lines, block)
+        own_level, title = block.get_title(lines)
         if level is not None and own_level <= level:
             return block.first
         if level is None and title.casefold() == section.casefold():

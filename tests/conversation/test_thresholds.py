@@ -7,9 +7,6 @@ from hypothesis import strategies as st
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.thresholds import (
     find_flush_reason,
-    get_compaction_threshold,
-    get_flush_threshold,
-    get_reserve,
 )
 
 RULES = CompactionConfig()
@@ -25,16 +22,16 @@ BIG = RULES.force_flush_bytes
     ],
 )  # fmt: skip
 def test_the_thresholds_of_a_window(window, free, flush, compaction):
-    assert get_reserve(window, RULES) == free
-    assert get_flush_threshold(window, RULES) == flush
-    assert get_compaction_threshold(window, RULES) == compaction
+    assert RULES.get_reserve(window) == free
+    assert RULES.get_flush_threshold(window) == flush
+    assert RULES.get_compaction_threshold(window) == compaction
 
 
 @given(st.integers(1, 2_000_000), st.integers(0, 10_000_000), st.integers(0, 10_000_000))
 def test_a_flush_is_due_before_a_compaction_whatever_the_settings(window, wanted, soft):
     rules = CompactionConfig(reserve_tokens=wanted, soft_threshold_tokens=soft)
 
-    assert window // 4 < get_flush_threshold(window, rules) <= get_compaction_threshold(window, rules)
+    assert window // 4 < rules.get_flush_threshold(window) <= rules.get_compaction_threshold(window)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.thresholds import get_compaction_threshold
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.workspace import Workspace
@@ -91,7 +90,7 @@ def lived(session: Driving, history: bytes) -> list[str]:
     """What happened in a session, in order."""
     window, done, tokens = session.window, [], 0
     room = window if window and window > 0 else 10_000
-    limit = get_compaction_threshold(window, RULES)
+    limit = RULES.get_compaction_threshold(window)
 
     def flush(compacting: bool = False, kind: str = "chat") -> None:
         if session.flush_if_due(tokens, kind, compacting):

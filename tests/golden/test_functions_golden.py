@@ -30,7 +30,6 @@ from openclaw_memory.chunking.sliding_window import (
     strip_annotations,
 )
 from openclaw_memory.config.sections import CompactionConfig, SearchConfig, SessionsConfig, check_section
-from openclaw_memory.conversation.thresholds import get_reserve, get_soft_threshold
 from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
@@ -246,9 +245,9 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
     turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {
-        "softThresholdTokens": get_soft_threshold(given.get("cw"), rules),
+        "softThresholdTokens": rules.get_soft_threshold(given.get("cw")),
         "forceFlushTranscriptBytes": rules.force_flush_bytes,
-        "reserveTokensFloor": get_reserve(given.get("cw"), rules),
+        "reserveTokensFloor": rules.get_reserve(given.get("cw")),
         "relativePath": turn.path,
         "promptHasNoReply": NO_REPLY in turn.prompt,
     }
