@@ -32,33 +32,30 @@ class Limited:
         Raises:
             TimeoutError: It takes longer, or an earlier call that did has not ended yet.
         """
+        from concurrent.futures import Future, wait
+
         until = time.monotonic() + seconds
         if not self._turn.acquire(timeout=seconds):
             raise TimeoutError(f"what it is at work on has taken more than {seconds:g} s")
         try:
             if self._thread is not None and self._thread.is_alive():
                 raise TimeoutError("it is still at work on what took too long before")
-            return self._run(work, until, seconds)
+            result: Future[T] = Future()
+
+            def run() -> None:
+                try:
+                    result.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                    result.set_exception(error)
+
+            self._thread = threading.Thread(target=run, name=self._name, daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # at the end of a program there are no more threads
+                run()
+            if not wait([result], max(0.0, until - time.monotonic())).done:
+                raise TimeoutError(f"it has taken more than {seconds:g} s")
+            self._thread = None
+            return result.result()
         finally:
             self._turn.release()
-
-    def _run(self, work: Callable[[], T], until: float, seconds: float) -> T:
-        from concurrent.futures import Future, wait
-
-        result: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                result.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                result.set_exception(error)
-
-        self._thread = threading.Thread(target=run, name=self._name, daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:  # at the end of a program there are no more threads
-            run()
-        if not wait([result], max(0.0, until - time.monotonic())).done:
-            raise TimeoutError(f"it has taken more than {seconds:g} s")
-        self._thread = None
-        return result.result()

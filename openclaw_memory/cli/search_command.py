@@ -26,6 +26,7 @@ FILTERS = {
     "tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence",
     "source": "source",
 }  # fmt: skip
+CONVERSIONS: dict[str, type[str | float]] = {"source": str, "min-confidence": float}  # of those given once
 
 
 class _QueryCommand(TextCommand):
@@ -152,15 +153,13 @@ def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
             raise click.UsageError(
                 f"--filter {pair!r} is not NAME=VALUE: {suggest(name, FILTERS)}the names are {', '.join(FILTERS)}"
             )
-        if name == "source":
-            arguments["source"] = value
-        elif name == "min-confidence":
-            try:
-                arguments["min_confidence"] = float(value)
-            except ValueError:
-                raise click.UsageError(f"--filter {pair!r} needs a number from 0 to 1") from None
-        else:
-            arguments.setdefault(FILTERS[name], []).append(value)
+        try:
+            if name in CONVERSIONS:
+                arguments[FILTERS[name]] = CONVERSIONS[name](value)
+            else:
+                arguments.setdefault(FILTERS[name], []).append(value)
+        except ValueError:
+            raise click.UsageError(f"--filter {pair!r} needs a number from 0 to 1") from None
     return arguments
 
 

@@ -124,9 +124,8 @@ def share_literal(terms: Floats, query: Query) -> float:
         terms: Which terms each of the lines holds, as `LineVocabulary.find_terms`.
         query: The parsed query.
     """
-    present = {query.stems[at] for at in np.flatnonzero(terms.any(axis=0)).tolist()}
-    total = sum(weight for term, weight in zip(query.stems, query.weights, strict=True) if term in present)
-    return total / sum(query.weights) if query.weights else 0.0
+    present = np.flatnonzero(terms.any(axis=0)).tolist()
+    return sum(query.weights[at] for at in present) / sum(query.weights) if query.weights else 0.0
 
 
 def match_pairs(vocabulary: LineVocabulary, query: Query) -> Floats:
@@ -174,13 +173,20 @@ def match_names(table: LineTable, index: LineIndex, query: Query) -> Floats:
 
 
 def match_metadata(table: LineTable, query: Query) -> Floats:
-    """Return the share of the query's words in the metadata of each line's document, weighted by rarity; 0..1."""
+    """Return the share of the query's words in the metadata of each line's document, or the path of its note; 0..1.
+
+    A path counts if it holds two of the words: one may be in the names of many notes.
+    """
     matches = np.zeros((len(table.chunks), len(query.stems)), np.float32)
+    rows: dict[str, list[bool]] = {}
     for row, stored in enumerate(table.chunks):
-        if DOCUMENT in stored.chunk.metadata:
-            words = split_words(stored.chunk.context)
-            own = {(at, stem_word(word, name)) for word in words for at, name in enumerate(query.languages)}
-            matches[row] = [not own.isdisjoint(enumerate(forms)) for forms in query.stems]
+        is_document = DOCUMENT in stored.chunk.metadata
+        text = stored.chunk.context if is_document else stored.path.removeprefix("memory/")
+        if text not in rows:
+            own = {(at, stem_word(word, name)) for word in split_words(text) for at, name in enumerate(query.languages)}
+            rows[text] = [not own.isdisjoint(enumerate(forms)) for forms in query.stems]
+        if is_document or sum(rows[text]) > 1:
+            matches[row] = rows[text]
     shares: Floats = _compute_mean(matches, query.weights)[table.parts]
     return shares
 
