@@ -102,7 +102,6 @@ class Memory:
         self._builtin: BuiltinBackend | None = None
         if backend is None:
             from openclaw_memory.backends.builtin import BuiltinBackend
-            from openclaw_memory.config.unread import find_unread_settings
 
             if store is None:
                 raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
@@ -111,7 +110,7 @@ class Memory:
                 store,
                 embedder,
                 self.config,
-                notices=(*self.config.notices, *find_unread_settings(self.config)),
+                notices=(*self.config.notices, *self.config.find_unread_settings()),
                 flush_failures=partial(flushes.list_failures, workspace),
             )
             backend = self._builtin

@@ -19,8 +19,7 @@ from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, convert
 from langchain_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.events import acting_as
-from openclaw_memory.tools import check_memory
+from openclaw_memory.runs import lease_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
@@ -47,7 +46,6 @@ def save_snapshot(
     Raises:
         InvalidInputError: They are no list, or one of them is not a message.
     """
-    check_memory(memory)
     if isinstance(messages, str | Mapping):
         raise InvalidInputError(f'messages must be a list of messages, such as state["messages"], not {messages!r:.80}')
     try:
@@ -55,8 +53,8 @@ def save_snapshot(
     except Exception as error:  # LangChain's are of many kinds
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
     about = _find_summary(conversation) if summary is None else summary
-    with acting_as(DOOR, session=session_id):
-        return memory.sessions.snapshot(session_id, list(convert_messages(conversation)), about)
+    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+        return opened.sessions.snapshot(session_id, list(convert_messages(conversation)), about)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
@@ -71,8 +69,8 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
     Raises:
         NotFoundError: Nothing was kept of it.
     """
-    with acting_as(DOOR, session=session_id):
-        return [_to_message(message) for message in check_memory(memory).sessions.resume(session_id)]
+    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+        return [_to_message(message) for message in opened.sessions.resume(session_id)]
 
 
 def _find_summary(messages: Iterable[BaseMessage]) -> str | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
-from openclaw_memory.config import find_unread_settings
 from openclaw_memory.conversation import estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
 from openclaw_memory.flush import FlushModel, ModelReply, run_flush
@@ -111,7 +110,7 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[
 
 def _start_session(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     _sync(memory)
-    notices = list(find_unread_settings(memory.config, UNUSED))
+    notices = list(memory.config.find_unread_settings(UNUSED))
     return {"system": compose_session_start(memory, TOOLS), **({"notices": notices} if notices else {})}
 
 

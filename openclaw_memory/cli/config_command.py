@@ -26,14 +26,13 @@ def config(place: Place) -> int:
     Example: openclaw-memory config --workspace notes
     """
     from openclaw_memory.cli.find_workspace import find_workspace, read_user_settings
-    from openclaw_memory.config.unread import find_unread_settings
 
     user = read_user_settings()
     is_agents = place.workspace is None and place.agent is not None
     reason = f"it is that of the agent {place.agent}" if is_agents else find_workspace(place.workspace).reason
     with place.open(stays=True) as memory:  # the settings as they are written, not as a command needs them
         root, settings = str(memory.workspace.root), memory.config
-    file, notices = place.settings_file, [*settings.notices, *find_unread_settings(settings)]
+    file, notices = place.settings_file, [*settings.notices, *settings.find_unread_settings()]
     tables = _find_changes(settings)
     if place.as_json:
         facts = {"workspace": root, "chosen": reason, "file": None if file is None else str(file)}

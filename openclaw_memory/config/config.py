@@ -8,7 +8,7 @@ and reported in `notices`; a value of the wrong type, or an unknown key, is a `C
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -211,6 +211,18 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
             notices: The new ones.
         """
         return structs.replace(self, notices=(*self.notices, *notices)) if notices else self
+
+    def find_unread_settings(self, unused: Collection[str] = ()) -> tuple[str, ...]:
+        """Return a notice for each setting that is set and not read.
+
+        A setting is set if a file or a program wrote it out, or if it differs from its default.
+
+        Args:
+            unused: Settings that the program never uses, such as `plugins.intent.languages`.
+        """
+        from openclaw_memory.config.unread import find_unread_settings
+
+        return find_unread_settings(self, unused)
 
     @classmethod
     def _from_preset(cls, name: object) -> Self:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from openclaw_memory.config.sections import SECTIONS
 from openclaw_memory.plugins import is_known_plugin
 
-if TYPE_CHECKING:
-    from openclaw_memory.config.config import MemoryConfig
-
-Condition: TypeAlias = tuple["Callable[[MemoryConfig], bool]", str]  # a test, and its words
+Condition: TypeAlias = tuple[Callable[[Any], bool], str]  # a test of the settings, and its words
 
 # Embedders in this process: nothing is asked of a service, and a batch of texts has no size.
 _IN_PROCESS = frozenset({"static", "hashing", "none"})
@@ -23,13 +20,13 @@ def _require(section: str, name: str, *values: Any) -> Condition:
     return lambda config: getattr(getattr(config, section), name) in values, f"{section}.{name} = {words}"
 
 
-def _list_providers(config: MemoryConfig) -> set[str]:
+def _list_providers(config: Any) -> set[str]:
     """List the providers that may embed; a fallback stands in for another one alone."""
     provider = config.embedding.provider
     return {provider} if provider == "none" else {provider, config.embedding.fallback}
 
 
-def _has_own_table(config: MemoryConfig) -> bool:
+def _has_own_table(config: Any) -> bool:
     return "auto" in _list_providers(config) or {*config.embedding.providers} <= _list_providers(config)
 
 
@@ -72,15 +69,8 @@ READ_WHEN: Mapping[str, Condition] = {
 }
 
 
-def find_unread_settings(config: MemoryConfig, unused: Collection[str] = ()) -> tuple[str, ...]:
-    """Return a notice for each setting that is set and not read.
-
-    A setting is set if a file or a program wrote it out, or if it differs from its default.
-
-    Args:
-        config: The settings.
-        unused: Settings that the program never uses, such as `plugins.intent.languages`.
-    """
+def find_unread_settings(config: Any, unused: Collection[str]) -> tuple[str, ...]:
+    """Return the notices of `MemoryConfig.find_unread_settings`."""
     notices = []
     for section, model in SECTIONS.items():
         values, defaults = getattr(config, section), model()

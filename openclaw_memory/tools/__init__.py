@@ -13,10 +13,9 @@ from openclaw_memory.tools.prompt import (
     recall_section,
     with_fewer_results,
 )
-from openclaw_memory.tools.visibility import check_memory, find_audience, search_for
+from openclaw_memory.tools.visibility import find_audience, search_for
 
 __all__ = [
-    "check_memory",
     "compose_session_start",
     "fence_results",
     "find_audience",
