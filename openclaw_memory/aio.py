@@ -158,7 +158,7 @@ class AsyncMemory(_AsyncPart):
         `progress` is called in a thread. A task that is cancelled ends the sync at its next step; the index stays as it
         was, and the next sync continues from there.
         """
-        from openclaw_memory.indexing.service import Ended
+        from openclaw_memory.indexing.background import Ended
 
         is_cancelled = threading.Event()
 

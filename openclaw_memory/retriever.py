@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import CorruptIndexError, EmbedderError, IndexReplacedError
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.indexing.history import explain_unread
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
 
 if TYPE_CHECKING:
@@ -68,20 +68,17 @@ class Retriever:
 
     def _search_index(self, request: SearchRequest) -> SearchResults:
         """Return the results that the files still hold; a damaged index is built again first."""
-        repair = None
-        for attempt in count():
-            try:
-                with self._service.snapshot() as state:
-                    results = self._search_state(state, request)
-                break
-            except (CorruptIndexError, IndexReplacedError) as error:
-                repair = self._service.repair(error, attempt) or repair
-        notice = None if state.notice == repair else state.notice
+
+        def read() -> tuple[SearchResults, str | None]:
+            with self._service.snapshot() as state:
+                return self._search_state(state, request), state.notice
+
+        (results, notice), repair = self._service.run_recovering(read)
         verified, doubtful, reason = self._citations.verify(results.results)
         if doubtful:
             self._service.read_again(doubtful)
             results = replace(results, results=verified, stale=True)
-        return replace(results, reason=_join(repair, notice, results.reason, reason))
+        return replace(results, reason=_join(*dict.fromkeys((repair, notice)), results.reason, reason))
 
     def _search_state(self, state: IndexState, request: SearchRequest) -> SearchResults:
         """Return the results from one state of the index, with the reasons that limit them."""
@@ -105,8 +102,8 @@ class Retriever:
         if not (results or results.filtered or state.store.get_files()):
             reason = _join(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if state.meta is not None and not state.meta.complete else None
-        unread = self._service.explain_unread(state.store, refresh=state.is_behind)
-        return replace(results, stale=stale, reason=_join(building, results.reason or reason, unread))
+        reason = _join(building, results.reason or reason, explain_unread(state.store))
+        return replace(results, stale=stale, reason=reason)
 
     def _get_lines(self, embedder: CircuitBreakerEmbedder | None, languages: tuple[str, ...]) -> LineIndex:
         """Return the lines of all searches with an embedder: with its vectors of words, or the bundled model's."""

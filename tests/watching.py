@@ -33,14 +33,14 @@ class FakeIndex:
     """Remembers the stamps of files as an index would, and each sync that was asked for."""
 
     def __init__(self, workspace: Workspace, lock: Path | None = None) -> None:
-        self.workspace, self.lock = workspace, lock
+        self.workspace, self._lock_file = workspace, lock
         self.records: dict[str, FileRecord] = {}
         self.reports: list[SyncReport] = []
         self.looks = 0
         self.before: Callable[[], object] = lambda: None  # what happens at the beginning of a sync
         self.failed: tuple[Skipped, ...] = ()
 
-    def sync_watched(self) -> SyncReport:
+    def sync(self, **_: object) -> SyncReport:
         self.before()
         found = self.workspace.scan().files
         difference = compare(found, self.records)
@@ -54,12 +54,15 @@ class FakeIndex:
         self.reports.append(report)
         return report
 
-    def list_files(self) -> dict[str, FileRecord]:
+    def store(self) -> FakeIndex:
+        return self
+
+    def get_files(self) -> dict[str, FileRecord]:
         self.looks += 1
         return self.records
 
-    def lock_watching(self) -> AbstractContextManager[bool]:
-        return nullcontext(True) if self.lock is None else lock_file(self.lock, 0)
+    def lock(self, *_: object) -> AbstractContextManager[bool]:
+        return nullcontext(True) if self._lock_file is None else lock_file(self._lock_file, 0)
 
     def follows_the_disk(self) -> bool:
         return not compare(self.workspace.scan().files, self.records).dirty

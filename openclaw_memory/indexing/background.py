@@ -16,6 +16,10 @@ STOP_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 0.1
 
 
+class Ended(Exception):  # noqa: N818 - nothing went wrong
+    """A sync that was ended by its caller; the next one goes on from there."""
+
+
 class Background:
     """Does `work` once for any number of requests that come while it runs, and never twice at the same time.
 
@@ -29,11 +33,8 @@ class Background:
         self._thread: threading.Thread | None = None
         self._due: float | None = None  # by the monotonic clock
         self._stopped = False
-
-    def start(self) -> None:
-        """Begin to work at the interval, if one is set."""
-        if self._every:
-            self.request(self._every)
+        if every_seconds:
+            self.request(every_seconds)
 
     def request(self, after: float = 0.0) -> None:
         """Have the work done soon, or `after` some seconds, unless it is done before."""

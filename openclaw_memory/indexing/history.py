@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
-from openclaw_memory.types import SyncReport
+from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.types.codec import IS_SEALED, NOT_READ, SUFFIX
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.results import SyncFailure, SyncRecord
@@ -63,13 +63,14 @@ def decode_failure(text: str | None) -> SyncFailure | None:
     return _decode(text, SyncFailure)
 
 
-def explain_unread(skipped: Mapping[str, str]) -> str:
-    """Return the sentences that name files which were not read: sealed ones, and those without text; "" without any.
+def explain_unread(store: Store) -> str:
+    """Return the sentences that name files which the latest sync could not read: sealed ones, and those without text.
 
     Args:
-        skipped: Why files were left out, by path.
+        store: The store, or a snapshot.
     """
-    sentences = []
+    last = decode_sync(store.get_meta(LAST_SYNC))
+    skipped, sentences = ({} if last is None else last.skipped), []
     sealed = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]
     if sealed:
         more = f" (and {len(sealed) - 1:,} more)" if len(sealed) > 1 else ""

@@ -6,9 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import proxy
@@ -28,19 +28,17 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.indexing.background import Background, SearchPriority
+from openclaw_memory.indexing.background import Background, Ended, SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missing_vectors
 from openclaw_memory.indexing.history import (
     LAST_ERROR,
     LAST_SYNC,
     decode_failure,
-    decode_sync,
     encode_failure,
     encode_sync,
-    explain_unread,
 )
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import Embedder, FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
@@ -71,10 +69,6 @@ class IndexState(NamedTuple):
     notice: str | None
 
 
-class Ended(Exception):  # noqa: N818 - nothing went wrong
-    """A sync that was ended by its caller; the next one goes on from there."""
-
-
 class IndexService:
     """Keeps the index of one memory up to date. Safe to use from several threads.
 
@@ -84,7 +78,6 @@ class IndexService:
         workspace: The files.
         embedders: The embedders that the index may be built with.
         config: The settings.
-        last_report: The report of the latest sync here.
         last_error: Why the latest sync here failed; a successful one clears it.
         watcher: Follows the files, once it was started.
         priority: Lets searches go before syncs.
@@ -99,7 +92,6 @@ class IndexService:
     ) -> None:
         """Take the parts; `store` is ready, or a function that makes it at the first use."""
         self.workspace, self.embedders, self.config = workspace, embedders, config
-        self.last_report: SyncReport | None = None
         self.last_error: SyncFailure | None = None
         self.watcher: Watcher | None = None
         self.priority = SearchPriority()
@@ -110,11 +102,9 @@ class IndexService:
         self._pid = os.getpid()
         self._closed = False
         self._had_index = self._is_complete = False  # as the index was when it was last read
-        self._may_have_failed = True  # whether the index may hold the note of an error
         self._recovered: str | None = None  # why the index was built again, until a sync has reported it
         self._suspects: set[str] = set()  # files to be read again, and all that ever were
         self._suspected: set[str] = set()
-        self._unread: str | None = None  # which files could not be read; "" for none, None until the store is asked
         self._missing: Mapping[str, int] | None = None  # files without vectors; None after a sync
         service = proxy(self)  # so that it is freed once nobody uses it
         self._staleness = Staleness(workspace, config, lambda: service.store())  # noqa: PLW0108 - a method would keep it
@@ -122,7 +112,6 @@ class IndexService:
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
         if config.sync.on_open:
             self._background.request()
-        self._background.start()
 
     # --- the store -----------------------------------------------------------------------------------------------
 
@@ -165,10 +154,6 @@ class IndexService:
     def is_locked(self) -> bool:
         """Return whether a sync of this index is at work, in any thread or process."""
         return "sync" in self.describe().locked
-
-    def list_files(self) -> Mapping[str, FileRecord]:
-        """Return the file records of the index."""
-        return self.store().get_files()
 
     def close(self) -> None:
         """Close the store, and end the background work. Calling it twice is allowed."""
@@ -214,7 +199,7 @@ class IndexService:
         """Yield the index as it is now; a missing one is built first, unless searches build none.
 
         Raises:
-            CorruptIndexError: The index is damaged; see `repair`.
+            CorruptIndexError: The index is damaged; see `run_recovering`.
             IndexReplacedError: It was deleted or replaced meanwhile; try again.
         """
         self.check_open()
@@ -238,15 +223,20 @@ class IndexService:
             is_locked: Whether the caller has the lock `sync`, which is taken to delete an index.
 
         Raises:
-            CorruptIndexError, IndexReplacedError: As `repair`.
+            CorruptIndexError, IndexReplacedError: Another attempt would not help: the index is damaged and a sync that
+                will replace it is at work, or it was replaced again and again.
         """
         notice = None
-        for attempt in count():
+        for attempt in range(MAX_TRIES):
             try:
                 return work(), notice
-            except (CorruptIndexError, IndexReplacedError) as error:
-                notice = self.repair(error, attempt, is_locked=is_locked) or notice
-        raise AssertionError
+            except CorruptIndexError as error:
+                if attempt >= MAX_REPAIRS:
+                    raise
+                notice = self._repair(error, is_certain=attempt > 0, is_locked=is_locked)
+            except IndexReplacedError:
+                pass
+        return work(), notice
 
     def read(self, work: Callable[[Store], _Result]) -> _Result:
         """Return the result of `work` on the index as it is now, built first if missing and rebuilt if damaged."""
@@ -258,33 +248,17 @@ class IndexService:
 
         return self.run_recovering(read)[0]
 
-    def repair(
-        self, error: CorruptIndexError | IndexReplacedError, attempt: int, *, is_locked: bool = False
-    ) -> str | None:
-        """Make the index readable after an error, and return a notice about it.
-
-        Args:
-            error: The error of a reader.
-            attempt: How many readings have failed before, from 0.
-            is_locked: Whether the caller holds the lock of syncs.
-
-        Raises:
-            CorruptIndexError, IndexReplacedError: The error itself, if another attempt would not help: the index is
-                damaged and a sync that will replace it is at work, or it was replaced again and again.
-        """
-        if attempt >= (MAX_REPAIRS if isinstance(error, CorruptIndexError) else MAX_TRIES):
-            raise error
-        if isinstance(error, IndexReplacedError):
-            return None
+    def _repair(self, error: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
+        """Make the index readable after an error, and return a notice about it, or raise the error."""
         if is_locked:
-            return self._delete_damaged(error, is_certain=attempt > 0)
+            return self._delete_damaged(error, is_certain=is_certain)
         if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
             raise error
         try:
             with self.store().lock("sync", RECOVERY_SECONDS, self._make_notify(None)) as is_alone:
                 if not is_alone:
                     raise error
-                return self._delete_damaged(error, is_certain=attempt > 0)
+                return self._delete_damaged(error, is_certain=is_certain)
         except SyncBusyError as busy:
             raise error from busy
 
@@ -398,6 +372,7 @@ class IndexService:
     def _gather_parts(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
         store = self.store()
         embedder, trouble = self.embedders.select_for_sync(store.read_meta(), force=force)
+        is_quick = embedder is None or embedder.provider in QUICK
         return SyncParts(
             self.workspace,
             store,
@@ -407,13 +382,9 @@ class IndexService:
             requested=self.embedders.requested,
             progress=progress,
             priority=self.priority,
-            cache=self.make_cache() if self._should_cache(embedder) else None,
+            # Not for vectors that are made sooner than read, nor for those of sealed notes.
+            cache=None if is_quick or self.workspace.files.codec.key_id is not None else self.make_cache(),
         )
-
-    def _should_cache(self, embedder: Embedder | None) -> bool:
-        """Return whether vectors are cached: not those that are made sooner than read, nor those of sealed notes."""
-        is_slow = embedder is not None and embedder.provider not in QUICK
-        return is_slow and self.workspace.files.codec.key_id is None
 
     def make_cache(self) -> EmbeddingCache | None:
         """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
@@ -449,18 +420,16 @@ class IndexService:
         return None
 
     def _record_report(self, report: SyncReport, reason: str, started: float) -> None:
-        self.last_report, self.last_error, self._had_index = report, None, True
+        self.last_error, self._had_index = None, True
         self._missing = {} if report.ok and not report.skipped else None  # skipped files may lack vectors
-        self._unread = None
         with suppress(OpenClawMemoryError, OSError):  # the index may have become read-only
             self.store().set_meta(LAST_SYNC, encode_sync(report, reason, started))
-            if self._may_have_failed and self.store().get_meta(LAST_ERROR):
+            if self.store().get_meta(LAST_ERROR):
                 self.store().set_meta(LAST_ERROR, "")  # it may name a file that is gone
-            self._may_have_failed = False
 
     def _record_error(self, error: BaseException) -> None:
         record = encode_failure(error, time.time())
-        self.last_error, self._may_have_failed = decode_failure(record), True
+        self.last_error = decode_failure(record)
         with suppress(OpenClawMemoryError, OSError):
             if not isinstance(error, IndexLockedError) and self.has_index():  # a lock would be waited for once more
                 self.store().set_meta(LAST_ERROR, record)
@@ -546,19 +515,6 @@ class IndexService:
                 self.watcher = Watcher(self.workspace, self, self.config).start()
             return self.watcher
 
-    def lock_watching(self) -> AbstractContextManager[bool]:
-        """Keep other watchers of the index out, or raise SyncBusyError."""
-        return self.store().lock("watch", 0)
-
-    def sync_watched(self) -> SyncReport:
-        """Sync for the watcher; the sync ends at its next transaction when the watcher is stopped."""
-        return self.sync(progress=self._end_when_unwatched, reason="watcher")
-
-    def _end_when_unwatched(self, _: Progress) -> None:
-        self.check_open()
-        if self.watcher is not None and self.watcher.is_stopping:
-            raise Ended
-
     def describe_watcher(self) -> str | None:
         """Return the state of the watcher of these files, here or in another process; None without a watcher."""
         if self.watcher is not None and self.watcher.is_running:
@@ -583,18 +539,6 @@ class IndexService:
         is_watched = self.watcher is not None and self.watcher.is_at_work
         if self.config.sync.on_search and not is_watched and self._staleness.should_sync():
             self._background.request()
-
-    def explain_unread(self, store: Store, *, refresh: bool = False) -> str | None:
-        """Return a sentence about the files that the latest sync could not read: sealed ones, and those without text.
-
-        Args:
-            store: The store, or a snapshot.
-            refresh: Whether to read the notes of the store again, as is done after a sync here.
-        """
-        if self._unread is None or refresh:
-            last = decode_sync(store.get_meta(LAST_SYNC))
-            self._unread = explain_unread({} if last is None else last.skipped)
-        return self._unread or None
 
     def count_missing_vectors(self, store: Store) -> Mapping[str, int]:
         """Return how many files lack vectors, by the reason; counted again as long as some do."""

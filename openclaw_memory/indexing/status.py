@@ -73,7 +73,7 @@ def read_status(
 
     lacking = count_missing_vectors(records)
     last_sync = decode_sync(store.get_meta(LAST_SYNC))
-    failed, skipped = _list_left_out(service, last_sync)
+    failed, skipped = ({}, {}) if last_sync is None else (last_sync.failed, last_sync.skipped)
     dirty = explain_dirty(scan, records, {**failed, **skipped})
     waiting = list_waiting(scan.files, records)
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
@@ -166,14 +166,6 @@ def list_waiting(files: Sequence[MemoryFile], records: Mapping[str, FileRecord])
     lacking = [file for file in files if file.path in reasons]
     changed = {*compare(lacking, {path: replace(records[path], vectors_missing=None) for path in reasons}).dirty}
     return tuple(Skipped(file.path, reasons[file.path]) for file in lacking if file.path not in changed)
-
-
-def _list_left_out(service: IndexService, last_sync: SyncRecord | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the files that the latest sync of any process left out as failed, and as skipped, with the reasons."""
-    if last_sync is not None:
-        return last_sync.failed, last_sync.skipped
-    failed, skipped = ((), ()) if (last := service.last_report) is None else (last.failed, last.skipped)
-    return {file.path: file.reason for file in failed}, {file.path: file.reason for file in skipped}
 
 
 def _list_skipped(scan: Scan, skipped: Mapping[str, str], dirty: Mapping[str, str]) -> Iterator[Skipped]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import SyncBusyError
+from openclaw_memory.indexing.background import Ended
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
-from openclaw_memory.types import FileRecord, Source, SyncReport
+from openclaw_memory.store.connection import read_identity
+from openclaw_memory.types import Progress, Source, Store, SyncReport
 from openclaw_memory.types.files import SOURCES
 from openclaw_memory.workspace.paths import (
     NEVER_ENTERED,
@@ -49,19 +50,16 @@ _IGNORED_FOLDERS = NEVER_ENTERED | {".git"}
 
 
 class WatchedIndex(Protocol):
-    """The index that a watcher keeps up to date."""
+    """The index that a watcher keeps up to date: the calls of an `IndexService` that it makes."""
 
-    def sync_watched(self) -> SyncReport:
+    def check_open(self) -> None:
+        """Raise StoreError if the memory is closed."""
+
+    def store(self) -> Store:
+        """Return the store."""
+
+    def sync(self, *, progress: Callable[[Progress], None], reason: str) -> SyncReport:
         """Bring the index up to date."""
-        ...
-
-    def list_files(self) -> Mapping[str, FileRecord]:
-        """Return the file records of the index."""
-        ...
-
-    def lock_watching(self) -> AbstractContextManager[bool]:
-        """Keep other watchers of the index out, or raise SyncBusyError."""
-        ...
 
 
 class Watcher:
@@ -102,7 +100,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self._lock, self._has_lock = ExitStack(), False
         self._observer: BaseObserver | None = None
-        self._followed: dict[str, tuple[int, int]] = {}
+        self._followed: dict[str, tuple[int, int] | None] = {}
         self._no_events: str | None = None  # why there are none
         self._poll_at = self._sync_at = 0.0
         self._retry_seconds = RETRY_SECONDS
@@ -123,11 +121,6 @@ class Watcher:
         """True if it follows the files now, and does not wait for another watcher to end."""
         return self._at_work and self.is_running
 
-    @property
-    def is_stopping(self) -> bool:
-        """True if `stop` was called; a sync under way then ends at its next transaction."""
-        return self._stopping.is_set()
-
     def start(self) -> Self:
         """Begin with a sync, and follow the files in a thread; does nothing where it does so already."""
         if not self.is_running:
@@ -140,7 +133,7 @@ class Watcher:
         return self
 
     def stop(self) -> None:
-        """End, after the transaction under way; it may be called twice."""
+        """End, after the transaction under way of a sync; it may be called twice."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -193,13 +186,13 @@ class Watcher:
         self._busy = self._sync_at <= now or bool(ready)
         if self._sync_at <= now:
             self._hints.clear()
-            self._record_success(index.sync_watched())
+            self._sync(index)
         elif ready or is_polling:
             for source in ready:
                 del self._hints[source]
             if self._has_changes(index, set(SOURCES) if is_polling else ready):
                 self._busy = True
-                self._record_success(index.sync_watched())
+                self._sync(index)
         if is_polling:
             pause = max(POLL_SECONDS, (time.monotonic() - now) / POLL_SHARE)
             self._poll_at = time.monotonic() + pause
@@ -211,7 +204,7 @@ class Watcher:
         """Keep other watchers out; return False while another one is at work."""
         if not self._has_lock:
             try:
-                self._has_lock = self._lock.enter_context(index.lock_watching())
+                self._has_lock = self._lock.enter_context(index.store().lock("watch", 0))
             except SyncBusyError:
                 return False
             if not self._has_lock:  # a second watcher costs time and does no harm; the lock is tried again
@@ -220,7 +213,7 @@ class Watcher:
 
     def _has_changes(self, index: WatchedIndex, ready: set[Source]) -> bool:
         """Return whether files of these sources differ from the index by enough for a sync."""
-        records, scan = index.list_files(), self._workspace.scan()
+        records, scan = index.store().get_files(), self._workspace.scan()
         difference = compare_scan(scan, records)
         sources = {path: record.source for path, record in records.items()}
         sources |= {file.path: file.source for file in scan.files}
@@ -228,8 +221,13 @@ class Watcher:
         paths |= select_urgent(difference, records, self._config.sessions, self._workspace).keys()
         return any(sources[path] in ready and not scan.is_unknown(path) for path in paths)
 
-    def _record_success(self, report: SyncReport) -> None:
-        self.last = report
+    def _sync(self, index: WatchedIndex) -> None:
+        def end_if_stopped(_: Progress) -> None:
+            index.check_open()
+            if self._stopping.is_set():
+                raise Ended
+
+        self.last = report = index.sync(progress=end_if_stopped, reason="watcher")
         self.syncs += 1
         self._wake.set()  # the lock can be taken now, where the index had no folder before
         if not report.ok:
@@ -243,9 +241,8 @@ class Watcher:
 
     def _record_failure(self, message: str) -> None:
         self.last_error, self._failing = message, True
-        longest = RESCAN_SECONDS
-        self._sync_at = time.monotonic() + min(self._retry_seconds, longest)
-        self._retry_seconds = min(2 * self._retry_seconds, longest)
+        self._sync_at = time.monotonic() + self._retry_seconds
+        self._retry_seconds = min(2 * self._retry_seconds, RESCAN_SECONDS)
 
     # --- hints ---------------------------------------------------------------------------------------------------
 
@@ -267,7 +264,7 @@ class Watcher:
         if self._no_events is not None:
             return
         folders = list_folders(self._workspace)
-        existing = {path: identity for path in folders if (identity := _read_identity(path)) is not None}
+        existing = {path: read_identity(path) for path in folders if os.path.isdir(path) and not os.path.islink(path)}
         observer = self._observer
         if observer is None or existing != self._followed or not all(part.is_alive() for part in observer.emitters):
             self._end_events()
@@ -364,12 +361,3 @@ def _observe(workspace: Workspace, folders: Mapping[str, bool], hint: Callable[[
 def _locate_transcripts(workspace: Workspace) -> str:
     place = locate_transcripts(workspace.root, workspace.sessions)
     return os.path.join(place.base, *place.parts)
-
-
-def _read_identity(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of a folder; None for a missing one, or a link."""
-    try:
-        info = os.lstat(path)
-    except OSError:  # whatever it is, a sync reports it
-        return None
-    return (info.st_dev, info.st_ino) if stat.S_ISDIR(info.st_mode) else None

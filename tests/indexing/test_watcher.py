@@ -205,10 +205,10 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
     workspace, store = Workspace.open(root), open_store(index_file(root))
 
     class Index(FakeIndex):
-        def sync_watched(self) -> SyncReport:
+        def sync(self, **_: object) -> SyncReport:
             return sync(SyncParts(workspace, store, None, CONFIG))
 
-        def list_files(self) -> dict[str, FileRecord]:
+        def get_files(self) -> dict[str, FileRecord]:
             return dict(store.get_files())
 
     index = Index(workspace)

@@ -42,8 +42,8 @@ from openclaw_memory.store.lock import lock_file
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
 class Index:
-    sync_watched, list_files = (lambda _: SyncReport()), (lambda _: {})
-    lock_watching = lambda _: lock_file(Path(sys.argv[2]), 0)
+    sync, get_files, store = (lambda *_, **__: SyncReport()), (lambda _: {}), (lambda self: self)
+    lock = lambda *_: lock_file(Path(sys.argv[2]), 0)
 index = Index()
 watcher = Watcher(Workspace.open(sys.argv[1]), index, MemoryConfig())
 with watcher:

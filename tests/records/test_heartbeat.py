@@ -4,6 +4,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -18,18 +19,10 @@ from openclaw_memory.records.heartbeat import LIKENESS, Line, find_duplicates
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-class Moment:
-    """A clock that a test moves."""
-
-    now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def moment():
-    return Moment()
+    """A clock that a test moves."""
+    return SimpleNamespace(now=START)
 
 
 @pytest.fixture
@@ -37,8 +30,7 @@ def memory(tmp_path, moment):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.append("Anna likes tea.", date="2026-11-20")
         memory.sync()
-        memory.records._clock = moment
-        memory._engine.heartbeat._clock = moment
+        memory.records._clock = memory._engine.heartbeat._clock = lambda: moment.now
         yield memory
 
 
