@@ -29,12 +29,13 @@ _PLAIN = frozenset(
     | {"last_confirmed_at", "created_at", "updated_at", "confirmed"}
 )
 _FIELD = re.compile(r"([a-z_]+):")
-# A URI that holds its data, at least some dozens of characters, which may go on in lines below.
+# A URI that holds its data, at least some dozens of characters, which may go on in lines below; a shape in inline SVG.
 _DATA = re.compile(
-    r"(\bdata:[\w.+-]*(?:\\?/[\w.+*-]+)?(?:;[\w.+-]+(?:=[\w.+-]*)?)*,)"
-    r"(?:<svg[^\n]*?</svg>|%3Csvg[^\n]*?%3C/svg%3E"
+    r"(\bdata:[\w.+-]*(?:\\?/[\w.+*-]+)?(?:;[\w.+-]+(?:=[\w.+-]*)?)*,|<(?:path|poly\w+)\b[^<>]*?\s(?:d|points)=[\"'](?![<%]))"
+    r"(?:<svg(?:(?!data:)[^\n])*?</svg>|%3Csvg(?:(?!data:)[^\n])*?%3C/svg%3E"
     r"|(?:[\w+/=%.~!*$&-]|\\[/nr]){64,}"
-    r"(?:\s*\n[ \t>]*[\w+/=%]{40,}(?=\s*(?:[)\"'>]|$)))*(?:\s*\n[ \t>]*[\w+/]+={1,2})?)",
+    r"(?:\s*\n[ \t>]*[\w+/=%]{40,}(?=\s*(?:[)\"'>]|$)))*(?:\s*\n[ \t>]*[\w+/]+={1,2})?"
+    r"|[-+.,\w\s]{64,}+(?=[\"']))",
     re.IGNORECASE | re.MULTILINE,
 )
 _SEPARATORS = str.maketrans("-_./", "    ")  # between the words of a file name
@@ -110,11 +111,7 @@ class Policies:
         """
         for text in (texts or ("",)) if self._never else ():
             if (rule := self._find_never(text, about)) is not None:
-                raise PolicyError(
-                    f"the rule {rule!r} says never to store this, and nothing was written: leave it out, or "
-                    "change policies in the user's settings",
-                    rule=rule,
-                )
+                raise _make_error(rule, "this", "leave it out")
 
     def check_value(self, value: Any, about: About | None = None) -> None:
         """Check every text, and every number as it is written, in a value of JSON, as `check` does.
@@ -140,11 +137,7 @@ class Policies:
             PolicyError: A rule says never to; the error names the rule, not the file.
         """
         if (rule := self.find_name_rule(name)) is not None:
-            raise PolicyError(
-                f"the rule {rule!r} says never to store a file of this name, and nothing was written: choose another "
-                "name, or change policies in the user's settings",
-                rule=rule,
-            )
+            raise _make_error(rule, "a file of this name", "choose another name")
 
     def find_name_rule(self, name: str) -> str | None:
         """Return the `never-store` rule that leaves a file of this name out, or None.
@@ -250,6 +243,11 @@ class Policies:
 NONE = Policies()
 
 
+def _make_error(rule: str, thing: str, remedy: str) -> PolicyError:
+    refusal = f"the rule {rule!r} says never to store {thing}, and nothing was written"
+    return PolicyError(f"{refusal}: {remedy}, or change policies in the user's settings", rule=rule)
+
+
 def parse_about(text: str) -> About | None:
     """Return the properties of the record in a file, from its front matter, or None for any other file.
 
@@ -287,14 +285,14 @@ def mask_note(note: str, policies: Policies) -> str:
 
 
 def shorten_data(text: str) -> str:
-    """Return a text with `…` in place of the data in its URIs, such as the bytes of an image; its lines stay.
+    """Return a text with `…` in place of the data of images: in URIs, and the shapes of SVG; its lines stay.
 
     Args:
         text: The text.
     """
-    return (
-        _DATA.sub(lambda match: f"{match[1]}…" + "\n" * match[0].count("\n"), text) if "data:" in text.lower() else text
-    )
+    if not any(mark in text.lower() for mark in ("data:", "<svg")):
+        return text
+    return _DATA.sub(lambda match: f"{match[1]}…" + "\n" * match[0].count("\n", len(match[1])), text)
 
 
 def iterate_leaves(value: Any) -> Iterator[Any]:

@@ -139,8 +139,9 @@ def test_a_long_line_is_cut_at_the_sentences_that_answer(tmp_path):
 @pytest.mark.parametrize(
     "line",
     ["![board](data:image/png;base64,DATA)", '<img src="data:image/jpeg;base64,DATA">', '{"icon": "data:image\\/png;base64,DATA"}',
-     "a { background: url(data:font/woff2;charset=utf-8;base64,DATA) }", "[1]: <data:image/png;base64,DATA>"],
-    ids=["markdown", "html", "json", "css", "reference"],
+     "a { background: url(data:font/woff2;charset=utf-8;base64,DATA) }", "[1]: <data:image/png;base64,DATA>",
+     '<svg viewBox="0 0 9 9"><path fill="red" d="DATA"/></svg>'],
+    ids=["markdown", "html", "json", "css", "reference", "svg"],
 )  # fmt: skip
 def test_the_data_of_an_image_is_neither_indexed_nor_shown(tmp_path, line):
     text = f"# Board\n\n{line.replace('DATA', 'QUJD' * 20_000)}\n\nThe whiteboard shows the marten.\n"

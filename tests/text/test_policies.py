@@ -80,7 +80,6 @@ def test_a_refusal_names_the_first_rule_and_not_the_text():
         ({"name": "x", "action": "masked", "pattern": "(Falcon"}, r"policies\['x'\] is not a regular expression"),
         ({"name": "x", "action": "masked", "pattern": "[[a]"}, "not a regular expression: Possible nested set"),
         ({"name": "x", "action": "masked", "pattern": "a*"}, r"policies\['x'\] matches an empty text"),
-        ({"name": "x", "action": "masked", "words": "a"}, "unknown key policies.words"),
     ],
 )
 def test_a_wrong_rule_is_named(rule, message):
