@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import code_table, erasure, fts, rows, token_rows, vector_rows
+from openclaw_memory.store import code_table, erasure, fts, rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
 from openclaw_memory.store.footprint import estimate_bytes, load_simsimd
 from openclaw_memory.types import StoreInfo
@@ -57,7 +57,7 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
         files=sum(files for files, _ in counts.values()),
         chunks=chunks,
         vectors=vector_rows.count(db),
-        without_tokens=token_rows.count_missing(db),
+        without_tokens=vector_rows.count_without_codes(db),
         sources=counts,
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
@@ -86,7 +86,7 @@ def list_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     yield from rows.list_problems(db)
     for words, statement in CONTRADICTIONS.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
-    if wrong := token_rows.find_problem(db):
+    if wrong := vector_rows.find_codes_problem(db):
         yield wrong
     fts.count_documents(db, ["word"])
     dims = vector_rows.read_dims(db)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 import apsw
 import numpy as np
 
-from openclaw_memory.store import changes, footprint, fts, rows, vector_rows, vectors
+from openclaw_memory.store import footprint, fts, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.footprint import (
     BYTES_OF_CHUNK,
@@ -127,7 +127,7 @@ class Resident:
             yield None
             return
         try:
-            yield self if self._written is not None and changes.read_row(db) == self._written else None
+            yield self if self._written is not None and rows.read_changes(db) == self._written else None
         finally:
             self._lock.release()
 
@@ -137,9 +137,9 @@ class Resident:
         return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * BYTES_OF_TEXT
 
     def _update(self, db: apsw.Connection, max_bytes: int) -> bool:
-        written = changes.read_row(db)
+        written = rows.read_changes(db)
         if written is None or written != self._written:
-            log = changes.log(written)
+            log = rows.read_log(written)
             tokens = [token for token, _, _ in log]
             if not tokens or (tokens[-1] in self._tokens and tokens[-1] != self._tokens[-1]):
                 return False  # of an earlier version of this library, or an older state than this one

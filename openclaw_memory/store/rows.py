@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
@@ -31,6 +33,10 @@ META_KEY = "memory_index_meta_v1"
 FILES_CHANGE = "files_change"  # the row of meta that has another value after each change of files
 STATE_ROWS = (INDEX_ID, FILES_CHANGE)
 STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {STATE_ROWS} ORDER BY key"
+# The row of meta that names the last writes, for those who keep a part of the index in memory: the token of each, the
+# ids of the chunks that it removed, and of those whose terms it changed; the latest last.
+CHANGES = "changes"
+MAX_WRITES, MAX_IDS = 64, 2000
 NOTE = "note:"  # keys of texts of `set_meta` begin so: they outlive a reset
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 FINISH = """
@@ -163,6 +169,29 @@ def _list_keys(text: str | None) -> set[str]:
         return set()
     parts = (parsed, *parsed.values()) if isinstance(parsed, dict) else ()
     return {key for part in parts if isinstance(part, dict) for key in part}
+
+
+def record_changes(db: apsw.Connection, removed: Iterable[int], renewed: Iterable[int] = ()) -> None:
+    """Record the chunks that this transaction removed, and those that got other terms."""
+    writes = [*read_log(read_changes(db)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
+    while len(writes) > 1 and sum(len(ids) for _, *lists in writes for ids in lists) > MAX_IDS:
+        del writes[0]
+    db.execute(SET_META, (CHANGES, json.dumps(writes)))
+
+
+def read_changes(db: apsw.Connection) -> object:
+    """Return the row as it is stored; None where there is none."""
+    rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGES,))
+    return rows[0][0] if rows else None
+
+
+def read_log(row: object) -> list[list[Any]]:
+    """Return the writes that the row names; none where it cannot be read, and the next write begins another list."""
+    with suppress(TypeError, ValueError):
+        writes = json.loads(row)  # type: ignore[arg-type]
+        if all(isinstance(token, int) for token, _, _ in writes):
+            return list(writes)
+    return []
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import (
-    changes,
     document_rows,
     erasure,
     filter_cache,
@@ -26,7 +25,6 @@ from openclaw_memory.store import (
     rebuild,
     rows,
     schema,
-    token_rows,
     vector_rows,
 )
 from openclaw_memory.store.connection import (
@@ -272,20 +270,19 @@ class SqliteStore:
         stored = self.read_meta()
         if stored is None or not stored.complete:
             unfinished = stored.building if stored is not None and keep_rows else None
-            return _BuildInPlace(self, unfinished or self._reset(meta))
+            return _Build(self, unfinished or self._reset(meta))
         if problems := self.verify():
             raise make_damage_error(self.path, "; ".join(problems))
-        built = self._copy_with(
-            rebuild.copy_index(self._connections, self._extension[0], self._hook.on_connect if self._hook else None)
+        copied = rebuild.copy_index(
+            self._connections, self._extension[0], self._hook.on_connect if self._hook else None
         )
+        built = type(self)(copied.path, vector_extension=self._wants_extension, hook=self._hook)
+        built._connections = copied
         try:
-            built._document_cache, built._file_cache, built._residency = {}, {}, _Residency()
-            built._filter_cache = filter_cache.Cache()
-            name = None if keep_rows else built._reset(meta)
+            return _Build(built, None if keep_rows else built._reset(meta), self)
         except BaseException:
-            rebuild.remove(built._connections)
+            rebuild.remove(copied)
             raise
-        return _BuildInCopy(built, self, name)
 
     def _reset(self, meta: IndexMeta) -> str:
         """Forget all files and chunks, store `meta`, and begin a build; return its name. Vectors are kept."""
@@ -365,7 +362,7 @@ class SqliteStore:
             document_rows.add_rows(db, new)
             self._update_codes(db, dims, removed, added)
             if new:
-                changes.record(db, removed)
+                rows.record_changes(db, removed)
                 erasure.record_removal(
                     db, erase=not lines <= rows.list_lines(row for _, chunks in new for row in chunks)
                 )
@@ -387,7 +384,7 @@ class SqliteStore:
             lines = rows.list_stored_lines(db, [record.path], from_line)
             removed, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             self._update_codes(db, dims, removed, added)
-            changes.record(db, removed, same)
+            rows.record_changes(db, removed, same)
             erasure.record_removal(db, erase=not lines <= rows.list_lines(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
@@ -397,7 +394,7 @@ class SqliteStore:
             document_rows.remove_rows(db, removals)
             count, removed = rows.remove_files(db, removals)
             self._update_codes(db, vector_rows.read_dims(db), removed, [])
-            changes.record(db, removed)
+            rows.record_changes(db, removed)
             if count:
                 erasure.record_removal(db, erase=True)
             return count
@@ -411,7 +408,7 @@ class SqliteStore:
             if model is None:
                 return set()
             if with_token_codes:
-                return token_rows.find_keys(db, model[0], keys)
+                return vector_rows.find_keys_with_codes(db, model[0], keys)
             return set(vector_rows.find_keys(db, model[0], keys))
 
     def add_vectors(
@@ -444,7 +441,7 @@ class SqliteStore:
             of_chunks = (vector_rows.read_model(db) or (None,))[0] == model_id
             vector_rows.add_vectors(db, model_id, keys, pack(matrix, exactly=not of_chunks))
             if token_codes is not None:
-                token_rows.add(db, model_id, keys, token_codes)
+                vector_rows.add_codes(db, model_id, keys, token_codes)
             erasure.record_removal(db, erase=False)
             if document_rows.has_table(db):
                 document_rows.mark_change(db, model_id)
@@ -464,7 +461,7 @@ class SqliteStore:
                 erasure.mark_pruned(db)
                 with_documents, is_erasing = document_rows.has_table(db), erasure.is_pending(db)
                 removed = vector_rows.prune(db, with_documents=with_documents, is_erasing=is_erasing)
-                token_rows.prune(db, vector_rows.as_json(removed))
+                vector_rows.prune_codes(db, vector_rows.as_json(removed))
         self._erase()
         return len(removed)
 
@@ -551,7 +548,7 @@ class SqliteStore:
                 chunks = resident.get_chunks(db, ids)
             else:
                 chunks = [*document_rows.read_rows(db, ids), *rows.read_chunks(db, [at for at in ids if at > 0])]
-            codes = token_rows.read_codes(db, ids) if token_codes else {}
+            codes = vector_rows.read_codes(db, ids) if token_codes else {}
             return [replace(chunk, token_codes=codes[chunk.id]) if chunk.id in codes else chunk for chunk in chunks]
 
     @contextmanager
@@ -701,36 +698,26 @@ class _Residency:
         return self.resident.follow(db, max_bytes)
 
 
-class _BuildInPlace:
-    """The first index: its finished part answers already, and the next build continues from there."""
+class _Build:
+    """The next index: the first one in place, where the next build continues, later ones in a file of their own."""
 
-    def __init__(self, store: SqliteStore, name: str) -> None:
-        self.store, self._name = store, name
-
-    def publish(self) -> None:
-        self.store._finish(self._name)
-
-    def abort(self) -> None:
-        """Leave the rows that exist."""
-
-
-class _BuildInCopy:
-    """The next index in a file of its own, `<name>.rebuild-...`, which is copied over the live one."""
-
-    def __init__(self, store: SqliteStore, live: SqliteStore, name: str | None) -> None:
-        self.store, self._live, self._name = store, live, name
+    def __init__(self, store: SqliteStore, name: str | None, live: SqliteStore | None = None) -> None:
+        """Build in `store`, the index itself or a copy of a `live` one; None for a name keeps the rows."""
+        self.store, self._name, self._live = store, name, live
 
     def publish(self) -> None:
         try:
             if self._name is not None:
                 self.store._finish(self._name)
-            self._live._publish(self.store)
+            if self._live is not None:
+                self._live._publish(self.store)
         finally:
             self.abort()
 
     def abort(self) -> None:
-        """Close it, and remove its file. Calling it twice is allowed."""
-        rebuild.remove(self.store._connections)
+        """Remove a copy; leave the rows of an index that is built in place. Calling it twice is allowed."""
+        if self._live is not None:
+            rebuild.remove(self.store._connections)
 
 
 def _list_sources(db: apsw.Connection) -> list[Source]:

@@ -1,14 +1,15 @@
-"""Store the vectors of texts by model and key, and remove those that no row uses."""
+"""Store the vectors of texts by model and key, with the codes of tokens, and remove those that no row uses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
 from openclaw_memory.store.rows import META_KEY
+from openclaw_memory.store.schema import make_token_rows
 
 if TYPE_CHECKING:
     import apsw
@@ -53,6 +54,27 @@ DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
 AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id) {{more}}
 """
 NO_DOCUMENTS = "AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)"
+# The codes of tokens are in a table of their own: a row for each vector that came with tokens.
+ADD_CODES = """
+INSERT INTO token_codes (vector_id, codes) SELECT id, ? FROM vectors WHERE model_id = ? AND key = ?
+ON CONFLICT DO NOTHING
+"""
+KEYS_WITH_CODES = f"""
+SELECT wanted.value FROM json_each(?) AS wanted CROSS JOIN vectors
+ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
+CROSS JOIN token_codes ON vector_id = vectors.id
+"""
+CODES_OF_CHUNKS = """
+SELECT chunks.id, codes FROM json_each(?) AS wanted
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN token_codes ON token_codes.vector_id = chunks.vector_id
+WHERE codes != x''
+"""
+CHUNKS_WITH_VECTOR = "SELECT count(*) FROM chunks WHERE vector_id IS NOT NULL"
+CHUNKS_WITH_CODES = (
+    "SELECT count(*) FROM chunks JOIN token_codes ON token_codes.vector_id = chunks.vector_id WHERE codes != x''"
+)
+ODD_CODES = "SELECT count(*) FROM token_codes WHERE vector_id NOT IN (SELECT id FROM vectors)"
+PRUNE_CODES = "DELETE FROM token_codes WHERE vector_id IN (SELECT value FROM json_each(?))"
 
 
 def read_model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
@@ -193,3 +215,48 @@ def digest(key: str) -> bytes:
 def as_json(ids: Iterable[int]) -> str:
     """Return ids as SQL's json_each reads them, each once."""
     return json.dumps(sorted(set(ids)))
+
+
+# --- the codes of tokens ---------------------------------------------------------------------------------------------
+
+
+def add_codes(db: apsw.Connection, model_id: int, keys: Sequence[str], codes: Sequence[bytes]) -> None:
+    """Store codes with the vectors of these keys, which are stored; existing codes stay."""
+    make_token_rows(db)
+    pairs = zip(keys, codes, strict=True)
+    db.executemany(ADD_CODES, ((own, model_id, digest(key)) for key, own in pairs))
+
+
+def find_keys_with_codes(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> set[str]:
+    """Return the keys of vectors that came with the codes of their tokens."""
+    if not has_codes(db):
+        return set()
+    return {key for (key,) in look_up(db, KEYS_WITH_CODES, model_id, keys)}
+
+
+def read_codes(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, bytes]:
+    """Return the codes of chunks by id; those without codes are left out."""
+    return dict(fetch(db, CODES_OF_CHUNKS, (as_json(ids),))) if has_codes(db) else {}
+
+
+def count_without_codes(db: apsw.Connection) -> int:
+    """Count the chunks that have a vector but no codes."""
+    ((chunks,),) = fetch(db, CHUNKS_WITH_VECTOR)
+    return int(chunks - fetch(db, CHUNKS_WITH_CODES)[0][0]) if has_codes(db) else int(chunks)
+
+
+def prune_codes(db: apsw.Connection, vector_ids: str) -> None:
+    """Remove the codes of the vectors with these ids, which are JSON."""
+    if has_codes(db):
+        db.execute(PRUNE_CODES, (vector_ids,))
+
+
+def find_codes_problem(db: apsw.Connection) -> str | None:
+    """Return the fault of the codes of tokens in words; None for sound ones."""
+    lost = int(fetch(db, ODD_CODES)[0][0]) if has_codes(db) else 0
+    return f"{lost} codes of tokens have a vector that does not exist" if lost else None
+
+
+def has_codes(db: apsw.Connection) -> bool:
+    """Return whether this index has the table of the codes of tokens."""
+    return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'token_codes'"))
