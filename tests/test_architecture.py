@@ -35,7 +35,7 @@ PUBLIC_MODULES = {f"openclaw_memory{name}" for name in ("", ".aio", ".backends",
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"lancedb", "langchain", "langchain_core", "langgraph", "llama_index", "mcp", "pgvector", "psycopg", "psycopg_pool"}  # fmt: skip
 HEAVY = FRAMEWORKS | {
-    "numpy", "apsw", "simsimd", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
+    "numpy", "apsw", "numkong", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
     "matplotlib", "pandas", "py3langid", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",
 }  # fmt: skip
 

@@ -1,9 +1,6 @@
-"""Estimate how much memory the searches of an index take, and load simsimd; without numpy."""
+"""Estimate how much memory the searches of an index take."""
 
 from __future__ import annotations
-
-from functools import cache
-from typing import Any
 
 # What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
 EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 12_000, 256
@@ -15,16 +12,3 @@ def estimate_bytes(chunks: int, dims: int) -> int:
     """Return how much memory an index of so many chunks may come to take, with some room to grow."""
     of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
     return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
-
-
-@cache
-def load_simsimd() -> tuple[Any, str | None]:
-    """Return the module simsimd; or None and an explanation: it has no wheel for some machines."""
-    try:
-        import simsimd
-    except (ImportError, OSError) as error:
-        return None, (
-            f"simsimd cannot be loaded ({error}): searches of large indexes take longer; "
-            "pip install --force-reinstall simsimd"
-        )
-    return simsimd, None

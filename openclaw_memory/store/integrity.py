@@ -13,7 +13,7 @@ from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import code_table, erasure, fts, rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
-from openclaw_memory.store.footprint import estimate_bytes, load_simsimd
+from openclaw_memory.store.footprint import estimate_bytes
 from openclaw_memory.types import StoreInfo
 
 ID_AT = 68  # where SQLite's header has the application's id
@@ -53,7 +53,6 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
     statements |= {"sqlite_vec": "SELECT vec_version()"} if with_vec else {}
     return replace(
         info,
-        notices=(*info.notices, *filter(None, [load_simsimd()[1]])),
         files=sum(files for files, _ in counts.values()),
         chunks=chunks,
         vectors=vector_rows.count(db),

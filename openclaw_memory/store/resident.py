@@ -18,7 +18,7 @@ from weakref import WeakSet
 import apsw
 import numpy as np
 
-from openclaw_memory.store import footprint, fts, rows, vector_rows, vectors
+from openclaw_memory.store import fts, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.footprint import (
     BYTES_OF_CHUNK,
@@ -340,12 +340,11 @@ class Resident:
 
     def _find_near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
         code = vectors.quantize(query[np.newaxis, :])
-        score = choose_scorer()
         counted = counted & (self._vector_ids[: self.count] > 0)
         if FEW * np.count_nonzero(counted) < self.count:  # their codes alone are multiplied
             slots = np.flatnonzero(counted)
-            return slots[_select_largest(score(code, self._codes[slots]), k)] if len(slots) else slots
-        products = score(code, self._codes[: self.count])
+            return slots[_select_largest(score_codes(code, self._codes[slots]), k)] if len(slots) else slots
+        products = score_codes(code, self._codes[: self.count])
         products[~counted] = -np.inf
         best = _select_largest(products, k)
         return best[counted[best]]
@@ -417,25 +416,12 @@ class Resident:
         return mask
 
 
-def choose_scorer() -> Scorer:
-    """Choose a function that multiplies codes: of simsimd, or of numpy where that cannot be loaded."""
-    simsimd, _ = footprint.load_simsimd()
-    if simsimd is None:
-        return score_by_numpy
+def score_codes(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Multiply a code with each of many."""
+    import numkong
 
-    def score(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-        row = simsimd.cdist(code, codes, metric="dot", out_dtype="float32")
-        products: NDArray[np.float32] = np.asarray(row, np.float32)[0]
-        return products
-
-    return score
-
-
-def score_by_numpy(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Multiply a code with each of many by numpy alone, in five times the time."""
-    query = code[0].astype(np.float32)
-    starts = range(0, max(1, len(codes)), PAGE_ROWS)
-    return np.concatenate([vectors.score(codes[at : at + PAGE_ROWS].astype(np.float32), query) for at in starts])
+    products: NDArray[np.float32] = np.asarray(numkong.cdist(code, codes, metric="dot", out_dtype="float32"))[0]
+    return products
 
 
 def _select_largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:

@@ -1,15 +1,13 @@
 """What a process keeps of an index in memory answers as the index does, whatever is written meanwhile, and by whom."""
 
 import random
-import re
-import sys
 from contextlib import closing
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.store import SqliteStore, footprint, resident, sqlite
+from openclaw_memory.store import SqliteStore, resident, sqlite
 from openclaw_memory.types import Chunk, ChunkRow, HitRequest
 from tests.processes import python
 
@@ -224,36 +222,3 @@ def test_without_sqlite_vec_what_is_kept_answers_too(path, build):
         asked = request(vector=QUERIES[0])
         assert_same(store.find_hits(asked), store.find_hits(replace(asked, memory_bytes=0)))
         assert is_kept(store)
-
-
-@pytest.fixture(params=["not installed", "no library"])
-def without_simsimd(request, monkeypatch):
-    if request.param == "not installed":
-        monkeypatch.setitem(sys.modules, "simsimd", None)
-    else:
-
-        class Broken:
-            def find_spec(self, name, *_):
-                if name == "simsimd":
-                    raise OSError("libm.so.6: version `GLIBC_2.99' not found")
-
-        monkeypatch.delitem(sys.modules, "simsimd", raising=False)
-        monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
-    footprint.load_simsimd.cache_clear()
-    yield
-    footprint.load_simsimd.cache_clear()
-
-
-@pytest.mark.usefixtures("without_simsimd")
-@pytest.mark.parametrize("dims", [3, 32, 3072])
-@pytest.mark.sampled(2)
-def test_without_simsimd_what_is_kept_answers_too_and_the_status_says_so(path, build, dims):
-    with closing(SqliteStore.open(path)) as store:
-        vectors = build.units(300, dims=dims)
-        build.fill(store, vectors)
-        for vector in vectors[:5]:
-            asked = request(vector=vector)
-            assert_same(store.find_hits(asked), store.find_hits(replace(asked, memory_bytes=0)))
-        assert is_kept(store)
-        (notice,) = store.describe().notices
-        assert re.search("simsimd cannot be loaded .*pip install", notice)
