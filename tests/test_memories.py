@@ -20,7 +20,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.config.sections import PolicyRule, StoreConfig, SyncConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, StoreError
 from openclaw_memory.memories import encode_folder_name
-from openclaw_memory.runs import lease_memory, read_memory_choice, run_values
+from openclaw_memory.runs import RunMemory, run_values
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 
@@ -267,18 +267,18 @@ def test_a_template_that_could_mix_people_up_is_refused(users, template):
 def test_a_text_alone_is_a_template_below_its_fixed_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text, root in (("a/users/{user_id}", tmp_path / "a/users"), (f"{tmp_path}/{{user_id}}", tmp_path)):
-        choice = read_memory_choice(text)
-        assert read_memory_choice(text).memories is choice.memories  # the parts of an agent share the open memories
-        with lease_memory(choice, values={"user_id": "anna"}) as memory:
+        choice = RunMemory.read_choice(text)
+        assert RunMemory.read_choice(text).memories is choice.memories  # the parts of an agent share the open memories
+        with RunMemory.lease(choice, values={"user_id": "anna"}) as memory:
             assert memory.workspace.root == root / "anna"
-    assert read_memory_choice("{user_id}").memories.root == tmp_path
+    assert RunMemory.read_choice("{user_id}").memories.root == tmp_path
 
 
 def test_values_of_a_block_reach_its_threads_and_tasks_alone(users):
-    choice = read_memory_choice(users.use_template("{tenant}/{user_id}"))
+    choice = RunMemory.read_choice(users.use_template("{tenant}/{user_id}"))
 
     def root():
-        with lease_memory(choice) as memory:
+        with RunMemory.lease(choice) as memory:
             return str(memory.workspace.root.relative_to(users.root))
 
     async def ask(name):
@@ -297,21 +297,21 @@ def test_values_of_a_block_reach_its_threads_and_tasks_alone(users):
 
 def test_a_function_returns_a_memory_or_a_lease(users, tmp_path):
     with Memory.open(tmp_path, embedder=None) as own:
-        with lease_memory(read_memory_choice(lambda _: own), "run") as memory:
+        with RunMemory.lease(RunMemory.read_choice(lambda _: own), "run") as memory:
             assert memory is own
         assert own.append("It is open.")  # the block has not closed what it did not open
-        with lease_memory(read_memory_choice(own)) as memory:
+        with RunMemory.lease(RunMemory.read_choice(own)) as memory:
             assert memory is own
-    with lease_memory(read_memory_choice(users.use), "anna") as memory:
+    with RunMemory.lease(RunMemory.read_choice(users.use), "anna") as memory:
         assert memory.workspace.root.name == "anna"
     with pytest.raises(ConfigError, match=r"returned 'anna': return a Memory, or the lease of one"):
-        lease_memory(lambda: "anna")
+        RunMemory.lease(lambda: "anna")
 
 
 @pytest.mark.parametrize("memory", ["users", 7, None, Memory], ids=repr)
 def test_what_chooses_no_memory_is_refused(memory):
     with pytest.raises(TypeError, match="memory must be a Memory"):
-        read_memory_choice(memory)
+        RunMemory.read_choice(memory)
 
 
 # --- nobody sees the notes of another

@@ -16,7 +16,7 @@ from langchain_openclaw_memory._session import get_run_config, get_run_kind, get
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import Session, arun_flush, run_flush
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import Flush, FlushModel, FlushTurn
-    from openclaw_memory.runs import RunMemory
 
 _log = logging.getLogger(__name__)
 
@@ -55,10 +54,10 @@ def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     """Check the memory and the session key that a part is made with; return the memory.
 
     Raises:
-        TypeError, ConfigError: As `read_memory_choice`.
+        TypeError, ConfigError: As `RunMemory.read_choice`.
         InvalidInputError: The session key is empty.
     """
-    choice = read_memory_choice(memory)
+    choice = RunMemory.read_choice(memory)
     if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
         raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
     return choice
@@ -160,7 +159,7 @@ def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | N
         error = "" if workspace.can_be_written else _name_obstacle(workspace.root)
     if error:
         _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
-        _open_flush(flush, memory).save(flush_error=error)
+        _open_flush(flush, memory).cycle.save(flush_error=error)
     flush.on_end(outcome not in {None, "lost"})
     if outcome == "lost" and flush.may_wait:
         _log.warning(

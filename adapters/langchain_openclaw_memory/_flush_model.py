@@ -19,7 +19,7 @@ from langchain_core.tracers import BaseTracer
 from langchain_openclaw_memory._messages import drop_system, is_whole
 from langchain_openclaw_memory._session import get_run_config, get_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply
+from openclaw_memory.flush import Flush, FlushModel, ModelReply
 
 if TYPE_CHECKING:
     from openclaw_memory.flush import FlushTurn
@@ -114,7 +114,7 @@ def _make_config(kind: str) -> RunnableConfig:
     # `lc_source` marks calls in traces that no user asked for.
     metadata = {"lc_source": f"openclaw_{kind}", **({"thread_id": thread} if thread else {})}
     # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
-    tags = [FLUSH_TAG, "nostream"]
+    tags = [Flush.TAG, "nostream"]
     callbacks = _drop_listeners((config or {}).get("callbacks"))
     return {"run_name": f"memory_{kind}", "tags": tags, "metadata": metadata, "callbacks": callbacks}
 

@@ -12,8 +12,8 @@ from langchain_core.messages import SystemMessage
 from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_session_key, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.flush import Flush
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -39,7 +39,7 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(self, memory: MemoryChoice, session_key: str | None, memory_name: str | None) -> None:
         super().__init__()
-        self.memory, self.session_key, self.memory_name = read_memory_choice(memory), session_key, memory_name
+        self.memory, self.session_key, self.memory_name = RunMemory.read_choice(memory), session_key, memory_name
         self._log = logging.getLogger(type(self).__module__)
         self._warn_once = WarnOnce(self._log)
 
@@ -110,4 +110,4 @@ def append_to_system(request: ModelRequest[Any], text: str) -> ModelRequest[Any]
 
 
 def _is_flush() -> bool:
-    return FLUSH_TAG in ((get_run_config() or {}).get("tags") or ())
+    return Flush.TAG in ((get_run_config() or {}).get("tags") or ())

@@ -19,7 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError, suggest
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import MemoryChoice, RunMemory, lease_memory, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -55,7 +55,7 @@ class MemoryRun(NamedTuple):
 
 def _validate_choice(memory: Any) -> Any:
     try:
-        return read_memory_choice(memory)
+        return RunMemory.read_choice(memory)
     except TypeError as error:  # pydantic reports a ValueError along with what is wrong with other fields
         raise ValueError(str(error)) from error
 
@@ -83,7 +83,7 @@ def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None) -> Run
     context = _get_context()
     run = MemoryRun(values if context is None else context, config)
     values |= _to_dict(context)
-    return lease_memory(choice, run, values=values, how=_HOW, door=DOOR, session=session)
+    return RunMemory.lease(choice, run, values=values, how=_HOW, door=DOOR, session=session)
 
 
 def use_run_memory(method: Method) -> Method:

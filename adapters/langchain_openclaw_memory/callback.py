@@ -18,7 +18,7 @@ from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE, drop_system, read_message
 from langchain_openclaw_memory._session import get_run_config, lease_run_memory, remember
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Session
+from openclaw_memory.flush import ConversationDetector, Flush, Session
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
 _CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
@@ -114,7 +114,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
 
     def _begin(self, messages: Sequence[BaseMessage], run_id: UUID, call: dict[str, Any]) -> None:
         conversation = drop_system(messages)
-        if FLUSH_TAG in (call.get("tags") or ()) or not conversation:
+        if Flush.TAG in (call.get("tags") or ()) or not conversation:
             return
         about, config = call.get("metadata") or {}, get_run_config() or {}
         # Of a call of the model itself, the metadata are all that is known.

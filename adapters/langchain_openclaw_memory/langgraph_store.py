@@ -40,9 +40,9 @@ from langchain_openclaw_memory._store_records import (
 )
 from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.documents import compile_filter, item_files
+from openclaw_memory.documents import item_files
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, SyncBusyError
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
 
 _PASSAGES = 4  # of an item at most, on average, that a search returns
@@ -90,7 +90,7 @@ class OpenClawStore(BaseStore):
             TypeError: `memory` is not a `Memory`.
             ConfigError: `fields` is a single text, or `ttl` has an unknown setting.
         """
-        self._choice = read_memory_choice(memory)
+        self._choice = RunMemory.read_choice(memory)
         if isinstance(self._choice, Memory):
             self._memory = self._choice
         if isinstance(fields, str):
@@ -240,7 +240,7 @@ class OpenClawStore(BaseStore):
         return before[2]
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
-        fits = compile_filter(op.filter)
+        fits = self._memory.documents.compile_filter(op.filter)
         items = {path: item for path, item in self._list_items(tuple(op.namespace_prefix)).items() if fits(item.value)}
         scores = self._search_scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]

@@ -19,7 +19,7 @@ from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, convert
 from langchain_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.runs import lease_memory
+from openclaw_memory.runs import RunMemory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
@@ -53,7 +53,7 @@ def save_snapshot(
     except Exception as error:  # LangChain's are of many kinds
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
     about = _find_summary(conversation) if summary is None else summary
-    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+    with RunMemory.lease(memory, door=DOOR, session=session_id) as opened:
         return opened.sessions.snapshot(session_id, list(convert_messages(conversation)), about)
 
 
@@ -69,7 +69,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
     Raises:
         NotFoundError: Nothing was kept of it.
     """
-    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+    with RunMemory.lease(memory, door=DOOR, session=session_id) as opened:
         return [_to_message(message) for message in opened.sessions.resume(session_id)]
 
 

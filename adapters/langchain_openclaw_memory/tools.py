@@ -14,7 +14,7 @@ from langchain_openclaw_memory._session import MemoryField, get_session_key, lea
 from langchain_openclaw_memory.retriever import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
@@ -102,7 +102,7 @@ def memory_tools(
         ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
             no value for the template.
     """
-    choice = read_memory_choice(memory)
+    choice = RunMemory.read_choice(memory)
 
     def make_tools(
         config: RunnableConfig | None = None, user_message: Callable[[], str | None] = lambda: None

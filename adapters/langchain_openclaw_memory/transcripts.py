@@ -21,7 +21,7 @@ from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thr
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.workspace import fit_entry
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(self, memory: MemoryChoice, *, session_id: str | None = None) -> None:
         super().__init__()
-        self.memory, self.session_id = read_memory_choice(memory), session_id
+        self.memory, self.session_id = RunMemory.read_choice(memory), session_id
         self._known: OrderedDict[tuple[str, str], _Log] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)

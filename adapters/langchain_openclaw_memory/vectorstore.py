@@ -16,7 +16,7 @@ from langchain_openclaw_memory._session import SessionRetriever, get_run_config,
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
 from openclaw_memory.types import Document as Written
 from openclaw_memory.workspace import SafeFolder
@@ -63,7 +63,7 @@ class OpenClawVectorStore(VectorStore):
             InvalidInputError: The name of the collection is blank.
         """
         try:
-            self._choice = read_memory_choice(memory)
+            self._choice = RunMemory.read_choice(memory)
         except TypeError as error:
             raise TypeError(f"{error}; from_texts(texts, embedding, workspace=PATH) opens one by itself") from None
         self.session_key, self.collection = session_key, collection
@@ -216,7 +216,7 @@ class OpenClawVectorStore(VectorStore):
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
                 `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see
-                `openclaw_memory.documents.compile_filter`. A list is equal to a list; `$in` looks into one.
+                `Documents.compile_filter`. A list is equal to a list; `$in` looks into one.
             min_score: The lowest score, 0..1.
             source: "memory" leaves out transcripts, "sessions" everything else; None searches both.
             **kwargs: None are taken.

@@ -125,13 +125,13 @@ class Ejected:
                 count = len(self._unwritten)
                 why = f"{count} ejected messages are not in the transcript, and stay in the model's view: {error}"
                 self._report_failure(why)
-                flush.save(flush_error=why)
+                flush.cycle.save(flush_error=why)
                 return
             if refused:
                 self._report_failure(refused)
-                flush.save(flush_error=refused)
+                flush.cycle.save(flush_error=refused)
             elif self._has_failed:
-                flush.save(flush_error=None)
+                flush.cycle.save(flush_error=None)
             self._has_failed, self._is_behind = bool(refused), True
         flush.notify()
 

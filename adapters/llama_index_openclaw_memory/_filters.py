@@ -37,7 +37,7 @@ def build_filter(
     conditions, added = _build_conditions(filters), ADDED.intersection(list_names(filters))
     if not added:
         return documents.Documents.Filter(conditions, **narrow)
-    fits = documents.compile_filter(conditions)
+    fits = documents.Documents.compile_filter(conditions)
 
     def test(document: Document) -> bool:
         return fits({**document.metadata, **{name: get_value(document, name) for name in added}})

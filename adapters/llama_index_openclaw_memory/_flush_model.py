@@ -15,7 +15,7 @@ from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, conve
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import StoreError
-from openclaw_memory.flush import FLUSH_TAG, Flush, FlushModel, ModelReply, run_flush
+from openclaw_memory.flush import Flush, FlushModel, ModelReply, run_flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -34,7 +34,7 @@ def flush(
     """Have `llm` write lasting memories down in the turn that `begin` returns; its errors end up in the turn.
 
     What does not fit into `room` tokens (None: unknown) is shown in parts; `count` counts the tokens of a text. Event
-    handlers know the calls by the tag `FLUSH_TAG`. The model is asked without `await` where it can be: many
+    handlers know the calls by the tag `Flush.TAG`. The model is asked without `await` where it can be: many
     integrations keep a client that belongs to the loop in which it was made.
     """
     readable: Conversation = conversation
@@ -61,13 +61,13 @@ def flush(
             room=room,
         )
 
-    with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
+    with instrument_tags({**active_instrument_tags.get(), Flush.TAG: True}):
         return run_flush(key, begin, prepare)
 
 
 def ask_model(llm: LLM, prompt: str) -> str:
-    """Ask `llm` something that no user asked for, which event handlers know by the tag `FLUSH_TAG`; return its text."""
-    with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
+    """Ask `llm` something that no user asked for, which event handlers know by the tag `Flush.TAG`; return its text."""
+    with instrument_tags({**active_instrument_tags.get(), Flush.TAG: True}):
         return _ask(llm, "chat", [ChatMessage(prompt)]).message.content or ""
 
 

@@ -11,10 +11,10 @@ from llama_index.core.instrumentation import dispatcher
 
 from openclaw_memory import Memory
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import lease_memory
+from openclaw_memory.runs import RunMemory
 
 if TYPE_CHECKING:
-    from openclaw_memory.runs import MemoryChoice, RunMemory
+    from openclaw_memory.runs import MemoryChoice
 
 DOOR = "llama-index"  # as the access log calls what comes through these parts
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
@@ -43,7 +43,7 @@ def lease_run_memory(choice: MemoryChoice) -> RunMemory:
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return lease_memory(choice, values=_get_tags(), door=DOOR, session=get_session_key(None))
+    return RunMemory.lease(choice, values=_get_tags(), door=DOOR, session=get_session_key(None))
 
 
 def use_run_memory(method: Method) -> Method:

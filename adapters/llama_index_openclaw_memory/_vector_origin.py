@@ -11,7 +11,7 @@ from llama_index.core.schema import BaseNode, MetadataMode
 
 from llama_index_openclaw_memory._nodes import to_node
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
-from openclaw_memory.documents import is_same
+from openclaw_memory.documents import Documents
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Document, Embedder, VectorSource
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
     from openclaw_memory import Memory
-    from openclaw_memory.documents import Documents
     from openclaw_memory.types import Matrix
 
 # The source of vectors whose model is unknown: they are in the index alone, and made again once it is named.
@@ -105,7 +104,7 @@ class VectorOrigins:
         for sample in nodes:
             if any(sample.embedding or []) and (texts := _list_texts(sample)):
                 vectors = zip(texts.values(), embedder.embed_documents(list(texts)), strict=True)
-                modes = (mode for mode, row in vectors if is_same(row, sample.embedding))
+                modes = (mode for mode, row in vectors if Documents.is_same_vector(row, sample.embedding))
                 if (mode := next(modes, None)) is not None:
                     return make_source(embedder, mode)
                 if self.theirs is None:
@@ -150,7 +149,7 @@ class VectorOrigins:
     def is_made_by_own(self, vector: Sequence[float], question: str) -> bool:
         """Tell whether the memory's own embedder makes this vector of a question; False if it fails."""
         try:
-            return self.own is not None and is_same(self.own.embed_query(question), vector)
+            return self.own is not None and Documents.is_same_vector(self.own.embed_query(question), vector)
         except EmbedderError:
             return False
 

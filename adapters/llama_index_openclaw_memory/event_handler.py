@@ -31,8 +31,8 @@ from llama_index_openclaw_memory._session import SESSION_TAG, lease_run_memory, 
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
-from openclaw_memory.runs import MemoryChoice, RunMemory, read_memory_choice
+from openclaw_memory.flush import ConversationDetector, Flush
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
@@ -114,7 +114,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             raise ConfigError(
                 f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )
-        fields: dict[str, Any] = {"memory": read_memory_choice(memory), "llm": llm, "window": size}
+        fields: dict[str, Any] = {"memory": RunMemory.read_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
             # A call of a tool has no text; it differs from others by what it calls.
@@ -192,7 +192,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         tagged = event.tags.get(SESSION_TAG)
         if self._is_replaced():
             return
-        if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
+        if event.tags.get(Flush.TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
             return
         leased = lease_run_memory(self.memory)  # an event is handled where the call is made
         key = _make_key(self.session_key or str(tagged or "main"), leased)

@@ -19,7 +19,7 @@ from llama_index_openclaw_memory._session import remember
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class IntentBlock(PromptBlock):
             ConfigError: `llm` is no model, or `openclaw_memory_intent` is not installed; and at the first message, in a
                 run that has no value for the template of its memory.
         """
-        choice = read_memory_choice(memory)
+        choice = RunMemory.read_choice(memory)
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself")
         options |= {"memory": choice, "llm": llm, "session_key": session_key, "memory_name": memory_name}

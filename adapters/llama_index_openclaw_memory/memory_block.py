@@ -27,13 +27,12 @@ from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import fence_results, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from openclaw_memory.runs import RunMemory
     from openclaw_memory.types import Source
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
@@ -114,7 +113,7 @@ class OpenClawMemoryBlock(PromptBlock):
             ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
                 value; and in a run that has no value for the template of its memory.
         """
-        choice = read_memory_choice(memory)
+        choice = RunMemory.read_choice(memory)
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself, or None")
         is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)

@@ -13,7 +13,7 @@ from llama_index_openclaw_memory._messages import convert_messages
 from llama_index_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.runs import lease_memory
+from openclaw_memory.runs import RunMemory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
@@ -43,7 +43,7 @@ def save_snapshot(
     conversation = list(messages)
     if wrong := [message for message in conversation if not isinstance(message, ChatMessage)]:
         raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
-    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+    with RunMemory.lease(memory, door=DOOR, session=session_id) as opened:
         return opened.sessions.snapshot(session_id, convert_messages(conversation), summary)
 
 
@@ -57,7 +57,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
     Raises:
         NotFoundError: Nothing was kept of it.
     """
-    with lease_memory(memory, door=DOOR, session=session_id) as opened:
+    with RunMemory.lease(memory, door=DOOR, session=session_id) as opened:
         return [_to_message(message) for message in opened.sessions.resume(session_id)]
 
 

@@ -15,7 +15,7 @@ from llama_index_openclaw_memory._session import get_session_key, lease_run_memo
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import read_memory_choice
+from openclaw_memory.runs import RunMemory
 from openclaw_memory.tools import search_for
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OpenClawRetriever(BaseRetriever):
         """
         if unknown := kwargs.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
-        self.memory = read_memory_choice(memory)
+        self.memory = RunMemory.read_choice(memory)
         if similarity_top_k is not None and not (_is_number(similarity_top_k, int) and 1 <= similarity_top_k <= _MOST):
             raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")
         if max_chars is not None and not (_is_number(max_chars, int) and max_chars >= 1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llama_index_openclaw_memory._prompt import PromptBlock
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import compose_session_start
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SessionStartBlock(PromptBlock):
             ConfigError, InvalidInputError: at the first message, where an argument has a wrong type or value; and in a
                 run that has no value for the template of its memory.
         """
-        options |= {"memory": read_memory_choice(memory), "session_key": session_key, "max_chars": max_chars}
+        options |= {"memory": RunMemory.read_choice(memory), "session_key": session_key, "max_chars": max_chars}
         options |= {"tool_names": tuple(tool.metadata.get_name() for tool in tools)}
         super().__init__(name=name, **options)
 

@@ -18,7 +18,7 @@ from llama_index_openclaw_memory._session import get_session_key, lease_run_memo
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import read_memory_choice
+from openclaw_memory.runs import RunMemory
 
 if TYPE_CHECKING:
     from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
@@ -174,7 +174,7 @@ def memory_tools(
         ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
             no value for the template.
     """
-    leased = partial(lease_run_memory, read_memory_choice(memory))
+    leased = partial(lease_run_memory, RunMemory.read_choice(memory))
 
     def make_tools(key: str | None, user_message: str | None = None) -> dict[str, Tool]:
         optional = {"edit": edit, "append": append, "records": records}

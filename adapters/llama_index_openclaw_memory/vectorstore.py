@@ -27,7 +27,7 @@ from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_emb
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError, WriteError
-from openclaw_memory.runs import MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
 from openclaw_memory.workspace import SafeFolder
 
@@ -84,7 +84,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
             check_embedding(embed_model)
-        super().__init__(**{**fields, "memory": read_memory_choice(memory), "embed_model": embed_model})
+        super().__init__(**{**fields, "memory": RunMemory.read_choice(memory), "embed_model": embed_model})
 
     @classmethod
     def from_params(

@@ -41,7 +41,7 @@ from mcp_types import (
 
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.events import acting_as
-from openclaw_memory.flush import flush_prompt
+from openclaw_memory.flush import Flush
 from openclaw_memory.tools import find_audience, memory_tools, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
 from openclaw_memory_mcp import resources
@@ -213,7 +213,7 @@ class MemoryServer:
         if params.name == "flush" and self.offer.append:
             zone = self.memory.config.sessions.timezone
             day = datetime.now(UTC).astimezone(ZoneInfo(zone) if zone else None).date()
-            return _require(flush_prompt(self.memory.config.compaction, day))
+            return _require(Flush.make_prompt(self.memory.config.compaction, day))
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
 
     def _recall(self, context: Context, question: str) -> str:

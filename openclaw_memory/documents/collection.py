@@ -29,7 +29,7 @@ from openclaw_memory.documents.conversion import (
     to_unit,
 )
 from openclaw_memory.documents.files import DocumentFiles, Hidden, apply_change
-from openclaw_memory.documents.filters import ChunkScope, DocumentFilter
+from openclaw_memory.documents.filters import ChunkScope, DocumentFilter, compile_filter
 from openclaw_memory.documents.locations import DocumentLocations
 from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_identity, find_vector, make_vectors
 from openclaw_memory.errors import (
@@ -90,6 +90,7 @@ class Documents:
     """
 
     Filter: TypeAlias = DocumentFilter  # which documents a search finds, as `where`
+    compile_filter = staticmethod(compile_filter)
 
     def __init__(
         self,
@@ -109,6 +110,19 @@ class Documents:
         self._hidden, self.events = hidden, workspace.events
         self.files = DocumentFiles(workspace, self._cache, service, hidden)
         self._collection = ""
+
+    @staticmethod
+    def is_same_vector(vector: Vector, candidate: Any) -> bool:
+        """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
+
+        Args:
+            vector: A vector of length 1, shape (dims,).
+            candidate: A vector of any length.
+        """
+        import numpy as np
+
+        row = np.asarray(candidate, dtype=np.float64)
+        return vector.shape == row.shape and float(vector @ row) >= 0.99 * float(np.linalg.norm(row))
 
     def get_collection(self, name: str | None) -> Self:
         """Return the documents of a collection, in `memory/notes/<name>/`: only these are found in it.

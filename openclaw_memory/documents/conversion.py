@@ -26,7 +26,6 @@ WIDER = 16
 # The fields that this library itself writes.
 OWN_FIELDS = frozenset({"id", "collection", "metadata", EMBEDDING})
 # The least cosine of two vectors of one text by one model, whatever rounding and batches do to them.
-_SAME = 0.99
 
 
 def read_document(path: str, cached: CachedDocument | None, name: str = "") -> Document | None:
@@ -99,19 +98,6 @@ def iterate_hits(
             return
         yielded.update(hit.chunk_id for hit in fresh)
         count *= WIDER
-
-
-def is_same(vector: Vector, candidate: Any) -> bool:
-    """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
-
-    Args:
-        vector: A vector of length 1, shape (dims,).
-        candidate: A vector of any length.
-    """
-    import numpy as np
-
-    row = np.asarray(candidate, dtype=np.float64)
-    return vector.shape == row.shape and float(vector @ row) >= _SAME * float(np.linalg.norm(row))
 
 
 def to_unit(vector: Any) -> Vector:

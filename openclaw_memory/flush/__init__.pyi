@@ -5,5 +5,5 @@ from .driver import (
     ModelReply as ModelReply,
     run_flush as run_flush,
 )
-from .flush import Flush as Flush, FLUSH_TAG as FLUSH_TAG, flush_prompt as flush_prompt, FlushTurn as FlushTurn
+from .flush import Flush as Flush, FlushTurn as FlushTurn
 from .session import Session as Session

@@ -40,8 +40,6 @@ MAX_CALLS = 8  # of the model in one flush
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
-FLUSH_TAG = "openclaw:flush"  # marks the model calls of a flush for callbacks and traces
-
 # OpenClaw's words.
 _PROMPT = (
     "Pre-compaction memory flush. Store durable memories now (use memory/YYYY-MM-DD.md; create memory/ if needed). "
@@ -55,18 +53,6 @@ _LIMITS = (
 )
 
 
-def flush_prompt(rules: CompactionConfig, day: datetime.date) -> str:
-    """Return the prompt of a flush, with the date filled in.
-
-    Args:
-        rules: The compaction settings, which may hold a prompt of their own.
-        day: The day of the note.
-    """
-    prompt = rules.prompt or f"{_PROMPT} {_LIMITS}"
-    hint = "" if NO_REPLY in prompt else f" If nothing to store, reply with {NO_REPLY}."
-    return prompt.replace("YYYY-MM-DD", day.isoformat()) + hint
-
-
 class Flush:
     """The flush of one session, with its state in `sessions.json`, which outlives the process.
 
@@ -78,6 +64,8 @@ class Flush:
         rules: The compaction settings.
         window: The model's context window in tokens; None if unknown.
     """
+
+    TAG = "openclaw:flush"  # marks the model calls of a flush for callbacks and traces
 
     def __init__(
         self,
@@ -116,6 +104,18 @@ class Flush:
         self.cycle = (registry or FlushRegistry()).open_cycle(workspace, session)
         self.session = self.cycle.session
         self.log = workspace.open_log(self.session.id or self.session.key)
+
+    @staticmethod
+    def make_prompt(rules: CompactionConfig, day: datetime.date) -> str:
+        """Return the prompt of a flush, with the date filled in.
+
+        Args:
+            rules: The compaction settings, which may hold a prompt of their own.
+            day: The day of the note.
+        """
+        prompt = rules.prompt or f"{_PROMPT} {_LIMITS}"
+        hint = "" if NO_REPLY in prompt else f" If nothing to store, reply with {NO_REPLY}."
+        return prompt.replace("YYYY-MM-DD", day.isoformat()) + hint
 
     @property
     def state(self) -> SessionState:
@@ -216,14 +216,6 @@ class Flush:
         except OpenClawMemoryError as error:
             self.cycle.warn_once(error)
 
-    def save(self, **changes: Any) -> None:
-        """Write fields of the state; those that cannot be written are kept, and written with the next.
-
-        Args:
-            **changes: Fields of `SessionState`.
-        """
-        self.cycle.save(**changes)
-
     def notify(self) -> None:
         """Report to the owner of the flush that something was written."""
         try:
@@ -290,7 +282,7 @@ class FlushTurn:
     @property
     def prompt(self) -> str:
         """The prompt that follows the conversation."""
-        return flush_prompt(self._flush.rules, self._flush.get_time().date())
+        return Flush.make_prompt(self._flush.rules, self._flush.get_time().date())
 
     @property
     def system_prompt(self) -> str:
@@ -383,7 +375,7 @@ class FlushTurn:
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome
         time = format_time(self._flush.get_time())
-        self._flush.save(memory_flush_started_at=None, memory_flush_at=time, flush_error=error, **self._marks)
+        self._flush.cycle.save(memory_flush_started_at=None, memory_flush_at=time, flush_error=error, **self._marks)
 
 
 def _split_lines(arguments: Any) -> set[str]:

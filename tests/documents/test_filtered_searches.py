@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.documents import Documents, compile_filter
+from openclaw_memory.documents import Documents
 from openclaw_memory.types import Document, VectorSource
 
 GIVEN = VectorSource("given", "given")
@@ -70,7 +70,7 @@ def searches(memory):
 @settings(max_examples=6)  # each is 160 searches
 @given(filters)
 def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
-    fits = compile_filter(wanted)
+    fits = Documents.compile_filter(wanted)
     for search in searches(memory):
         for k in (3, 99):
             right = {one.id for one, _ in search(99, lambda one: fits(one.metadata))}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.documents import compile_filter
+from openclaw_memory.documents.filters import compile_filter
 from openclaw_memory.errors import QueryError
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.c"]

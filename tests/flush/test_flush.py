@@ -127,7 +127,7 @@ def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
     flush.record_compaction()
     flush.record_compaction(log_bytes=cut)  # another program has come further
     assert flush.state.compacted_bytes == flush.log.size
-    flush.save(compacted_bytes=1_000_000)  # the transcript was made again
+    flush.cycle.save(compacted_bytes=1_000_000)  # the transcript was made again
     flush.record_compaction(log_bytes=flush.log.size)
     assert flush.state.compacted_bytes == flush.log.size
 

@@ -16,7 +16,7 @@ from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatMod
 from pydantic import Field
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, arun_flush, run_flush
+from openclaw_memory.flush import Flush, arun_flush, run_flush
 
 CONVERSATION = (HumanMessage(FACT),)
 
@@ -131,7 +131,7 @@ def test_the_model_that_a_run_chose_is_asked_for_its_thread_and_kept_out_of_stre
     run.invoke(None, {"configurable": {"thread_id": "tuesday", "llm": "other"}, "tags": ["of the run"]})
     assert (turn.outcome, len(model.made)) == ("saved", 2)
     for tags, metadata, kwargs in model.made:
-        assert {FLUSH_TAG, "nostream"} <= set(tags)
+        assert {Flush.TAG, "nostream"} <= set(tags)
         assert metadata.items() >= {"thread_id": "tuesday", "lc_source": "openclaw_flush"}.items()
         assert kwargs == {"temperature": 0}
 

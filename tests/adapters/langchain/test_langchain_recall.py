@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG
+from openclaw_memory.flush import Flush
 
 RUNS = pytest.mark.parametrize("is_async", [False, True])
 
@@ -135,7 +135,7 @@ async def test_a_model_that_fails_is_not_taken_for_the_memory(memory, scripted):
 async def test_a_silent_flush_and_a_conversation_without_a_user_are_shown_nothing(memory, scripted, is_async):
     model = scripted("NO_REPLY")
     agent = create_agent(model, middleware=[OpenClawRecallMiddleware(memory)])
-    await ask(agent, QUESTION, {"tags": [FLUSH_TAG]}, is_async=is_async)
+    await ask(agent, QUESTION, {"tags": [Flush.TAG]}, is_async=is_async)
     await run(agent, {"messages": [AIMessage(QUESTION)]}, is_async=is_async)
     assert [request.text for request in model.requests] == [QUESTION] * 2
 

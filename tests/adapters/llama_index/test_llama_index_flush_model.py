@@ -11,7 +11,7 @@ from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, quote_sentence, respond_with
 from llm_scripts import says_facts, writes_facts
 
-from openclaw_memory.flush import FLUSH_TAG
+from openclaw_memory.flush import Flush
 from openclaw_memory.text.fence import fence_text
 
 CONVERSATION = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
@@ -107,7 +107,7 @@ def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(memory
         hold(memory, ScriptedLLM(script=writes_facts))
         ScriptedLLM(script=respond_with("Hi.")).chat(list(CONVERSATION))
     calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
-    assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2
+    assert calls == [{"run": "7", Flush.TAG: True}] * 4 + [{"run": "7"}] * 2
 
 
 def test_the_script_of_the_notebook_quotes_what_it_is_shown_and_saves_numbers(memory, noted):
