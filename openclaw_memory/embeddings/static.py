@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.embeddings.static_file import (
+    WORD_START,
+    PieceCutter,
     check_bytes,
     map_rows,
     open_model,
     read_scales,
     unpack,
 )
-from openclaw_memory.embeddings.static_pieces import WORD_START, PieceCutter
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
