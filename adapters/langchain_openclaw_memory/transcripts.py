@@ -22,7 +22,6 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
 from openclaw_memory.runs import MemoryChoice, RunMemory
-from openclaw_memory.workspace import fit_entry
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +107,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     _read_log(log, seen_log)
                 seen_log.size = -1  # where writing fails, what was noted is not true
                 if entries := _make_entries(messages, log, seen_log):
-                    fitted = [fit_entry(entry) for entry in entries]
+                    fitted = [log.fit_entry(entry) for entry in entries]
                     refused = _append(log, [entry for entry, _ in fitted])
                     written = entries if refused is None else _find_written(entries, log)
                     if any(usage := _count_tokens(messages, written)):

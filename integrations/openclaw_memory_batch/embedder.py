@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import RemoteEmbedder, check_vectors
+from openclaw_memory.embeddings import RemoteEmbedder
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import SafeFolder
@@ -251,7 +251,7 @@ class Jobs:
             self._record_failure(job, str(error))
             return 0
         if vectors:
-            rows = check_vectors(list(vectors.values()), len(vectors), job.name)
+            rows = RemoteEmbedder.check_vectors(list(vectors.values()), len(vectors), job.name)
             store.add_vectors(list(vectors), rows, self.embedder.identity)
         if state == "done" and vectors:
             self.returned.update(job.keys)
@@ -267,7 +267,7 @@ class Jobs:
         for key in job.keys:
             # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
             with suppress(Exception):  # an answer may fail in its own way as it is read
-                if (row := check_vectors([answers[key]], 1, job.name)[0]).any():
+                if (row := RemoteEmbedder.check_vectors([answers[key]], 1, job.name)[0]).any():
                     rows[key] = row
         dims = self.embedder.inner.service.settings.get("dimensions") or max(map(len, rows.values()), default=0)
         return {key: row for key, row in rows.items() if len(row) == dims}

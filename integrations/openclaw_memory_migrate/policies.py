@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.workspace import Workspace, fit_entry
+from openclaw_memory.workspace import Workspace
 from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan, PlacedDocument, Section
 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
@@ -71,7 +71,7 @@ def _is_document_stored(item: PlacedDocument, workspace: Workspace, left_out: li
 
 def _filter_entries(chat: Conversation, workspace: Workspace, left_out: list[LeftOut]) -> Iterator[Mapping[str, Any]]:
     """Yield the storable entries of a conversation; the successor of a removed entry follows its predecessor."""
-    policies = workspace.policies
+    policies, log = workspace.policies, workspace.open_log(chat.session_id)
     try:
         policies.check_name(chat.session_id)
     except PolicyError as error:
@@ -82,7 +82,7 @@ def _filter_entries(chat: Conversation, workspace: Workspace, left_out: list[Lef
         parent = before.get(entry["parentId"], entry["parentId"])
         try:
             policies.check_value({name: value for name, value in entry.items() if name not in _OF_THE_LOG})
-            _, reason = fit_entry(entry)
+            _, reason = log.fit_entry(entry)
         except PolicyError as error:
             reason = _make_refusal(error)
         if reason:

@@ -1,4 +1,3 @@
 from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
 from .remote import RemoteEmbedder as RemoteEmbedder
 from .service import Limits as Limits, Service as Service
-from .vectors import check_vectors as check_vectors

@@ -53,6 +53,8 @@ class RemoteEmbedder:
         has_answered: True once the service has answered.
     """
 
+    check_vectors = staticmethod(check_vectors)
+
     def __init__(self, service: Service, policy: RetryPolicy | None = None) -> None:
         self.service = service
         self.policy = policy or RetryPolicy()

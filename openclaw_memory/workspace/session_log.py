@@ -75,6 +75,8 @@ class SessionLog:
     zone: datetime.tzinfo | None = None
     events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
 
+    fit_entry = staticmethod(fit_entry)
+
     @property
     def path(self) -> str:
         """The path of the transcript for searches and excerpts."""
