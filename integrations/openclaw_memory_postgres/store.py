@@ -30,7 +30,6 @@ from openclaw_memory.types import (
     StoreInfo,
     Vector,
     Where,
-    make_chunk_test,
 )
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres import search as searching
@@ -510,12 +509,11 @@ class PostgresStore:
 
     def _filter_ids(self, where: Where | None, source: Source | None, identity: str | None = None) -> list[int] | None:
         """Return the ids of the rows that pass a filter, or None without one."""
-        if not where:
+        if where is None:
             return None
-        test = make_chunk_test(where)
         statement = "SELECT id, path, metadata FROM {s}.chunks WHERE {here} AND identity = %(identity)s"
         statement += " AND (%(source)s::text IS NULL OR source = %(source)s)"
-        ranges = getattr(test, "files", ())
+        ranges = getattr(where, "files", ())
         if ranges:
             statement += f" AND path IN (SELECT path FROM {{s}}.files WHERE {{here}} AND ({_IN_RANGES}))"
         texts = {
@@ -528,10 +526,10 @@ class PostgresStore:
         statement += " ORDER BY id"
         chunks = self._ask(statement, identity="", source=source, **texts)
         if identity is None:
-            return [chunk_id for chunk_id, path, metadata in chunks if test(read(path), json.loads(metadata))]
+            return [chunk_id for chunk_id, path, metadata in chunks if where(read(path), json.loads(metadata))]
         first = {path: metadata for _, path, metadata in reversed(chunks)}
         rows = self._ask(statement, identity=encode(identity), source=source, **texts)
-        return [at for at, path, _ in rows if path not in first or test(read(path), json.loads(first[path]))]
+        return [at for at, path, _ in rows if path not in first or where(read(path), json.loads(first[path]))]
 
     # --- reading -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, 
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
-from openclaw_memory.types.conditions import make_chunk_test
 from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
@@ -153,8 +152,7 @@ def _read(
 ) -> dict[int, StoredChunk]:
     """Return those of these chunks that pass the filter of the search: one may be asked for as a neighbour."""
     chunks = store.get_chunks(ids, token_codes=True) if token_codes else store.get_chunks(ids)
-    if request.where:
-        test = make_chunk_test(request.where)
+    if (test := request.where) is not None:
         chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
     return {stored.id: stored for stored in chunks if stored.id not in excluded}
 

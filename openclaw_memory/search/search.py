@@ -33,7 +33,6 @@ from openclaw_memory.search.ranking import (
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE
 from openclaw_memory.types import SearchResult
-from openclaw_memory.types.conditions import make_chunk_test
 
 if TYPE_CHECKING:
     from openclaw_memory.search.request import SearchRequest
@@ -178,7 +177,7 @@ def _show_named_files(index: IndexView, query: Query, request: SearchRequest) ->
     is_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
     if is_named is None or only.phrases:
         return results
-    test, passes = make_chunk_test(request.where or {}), request.passes or bool
+    test, passes = request.where or (lambda *_: True), request.passes or bool
     excluded = find_excluded(index.store, request, index.languages)
     for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
         chunks = index.store.get_file_chunks(path)

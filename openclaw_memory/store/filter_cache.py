@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import decode_metadata
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.types.conditions import ChunkTest, FileRange, Metadata, Where, get_ranges, make_chunk_test
+from openclaw_memory.types.conditions import FileRange, Metadata, Where, get_ranges
 
 if TYPE_CHECKING:
     import apsw
@@ -40,7 +40,7 @@ class Cache(Struct):
     """
 
     runs: dict[object, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
-    passing: dict[tuple[object, ChunkTest], tuple[int, frozenset[int]]] = field(default_factory=dict)
+    passing: dict[tuple[object, Where], tuple[int, frozenset[int]]] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -67,13 +67,8 @@ WITH_TEXT = "SELECT id FROM files WHERE {column} IN (SELECT value FROM json_each
 WITH_PREFIX = "SELECT id FROM files WHERE {column} >= ? AND {column} < ?"
 
 
-def find_ids(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
-    """Return the ids of all chunks that pass a filter; ids of chunks that are gone may be among them.
-
-    Raises:
-        QueryError: The filter is not valid.
-    """
-    test = make_chunk_test(where)
+def find_ids(db: apsw.Connection, cache: Cache, test: Where) -> frozenset[int]:
+    """Return the ids of all chunks that pass a filter; ids of chunks that are gone may be among them."""
     file = tuple(fetch(db, OF_FILE))
     start, ids = cache.passing.pop((file, test), (0, frozenset[int]()))
     ((last,),) = fetch(db, "SELECT coalesce(max(id), 0) FROM chunks")

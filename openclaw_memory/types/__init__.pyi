@@ -34,4 +34,4 @@ from .protocols import (
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
 
 from .status import Status as Status
-from .conditions import make_chunk_test as make_chunk_test, Where as Where
+from .conditions import Where as Where
