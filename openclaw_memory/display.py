@@ -13,7 +13,7 @@ from openclaw_memory.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["draw_bars", "render_table"]
+__all__ = ["render_table"]
 
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
@@ -34,7 +34,8 @@ def render_table(caption: str | Markup, columns: Sequence[str], rows: Iterable[S
     Args:
         caption: The text above the table.
         columns: The names of the columns.
-        rows: The cells of each row: texts, numbers, or results of `draw_bars`.
+        rows: The cells of each row: texts, numbers, or a tuple of a number and the coloured bars that show it, each the
+            share of the width, 0..1, and a colour.
     """
     head = _render_row("th", columns)
     body = "".join(_render_row("td", row) for row in rows)
@@ -103,6 +104,8 @@ def _render_row(tag: str, cells: Iterable[object]) -> str:
 
 
 def _render_cell(value: object) -> str:
+    if isinstance(value, tuple):
+        return draw_bars(*value)
     return value if isinstance(value, Markup) else _escape(str(value))
 
 

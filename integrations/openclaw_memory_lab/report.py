@@ -202,7 +202,7 @@ class Comparison(Sequence[Evaluation]):
         return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import draw_bars, render_table
+        from openclaw_memory.display import render_table
 
         answerable = sum(row.coverage is not None for row in self[0].rows) if self else 0
         unanswerable = len(self[0].rows) - answerable if self else 0
@@ -214,7 +214,7 @@ class Comparison(Sequence[Evaluation]):
         rows = (
             (
                 "; ".join([item.name or "memory", *item.reasons]),
-                *(draw_bars(value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
+                *((value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
                 f"{item.chars:,.0f}",
                 *([f"+{better} −{worse}"] if len(self) > 1 else []),
             )

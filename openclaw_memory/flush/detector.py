@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Hashable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
@@ -20,9 +20,6 @@ _MAX_MESSAGES = 10_000  # of a conversation, flushed or not
 K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M")
-# Flushes messages, given the key of the conversation, the messages, their tokens, and whether a compaction comes next.
-# Returns False if no turn could be held.
-Save: TypeAlias = Callable[[str, Sequence[M], int, bool], bool]
 
 
 class Run(Struct, Generic[M]):
@@ -52,7 +49,8 @@ class ConversationDetector(Generic[M]):
 
     Args:
         read: Reads a message: returns its role, or whatever tells it from others of the same text, and its text.
-        save: Flushes messages; not needed for `begin_flush`.
+        save: Flushes messages, given the key of the conversation, the messages, their tokens, and whether a compaction
+            comes next; returns False if no turn could be held. Not needed for `begin_flush`.
         rules: The compaction settings, or a function of the key of a conversation that returns them.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
@@ -65,7 +63,7 @@ class ConversationDetector(Generic[M]):
     def __init__(
         self,
         read: Callable[[M], tuple[Hashable, str]],
-        save: Save[M] = lambda *_: False,
+        save: Callable[[str, Sequence[M], int, bool], bool] = lambda *_: False,
         *,
         rules: CompactionConfig | Callable[[str], CompactionConfig],
         window: int | None,

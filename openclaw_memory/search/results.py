@@ -184,7 +184,6 @@ class Explanation(Struct, frozen=True):
             TASK_COLOUR,
             VECTOR_COLOUR,
             Markup,
-            draw_bars,
             render_bold,
             render_code,
             render_faint,
@@ -197,7 +196,7 @@ class Explanation(Struct, frozen=True):
         rows = (
             (
                 row.rank or render_faint("below"),
-                draw_bars(
+                (
                     row.score,
                     (row.keyword * row.decay, KEYWORD_COLOUR),
                     (row.vector * row.decay, VECTOR_COLOUR),

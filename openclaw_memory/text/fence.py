@@ -55,7 +55,7 @@ def fence_text(text: str, label: str, mark: str | None = None) -> str:
     return f'<{NAME} id="{mark}" from="{origin}">\n{escape_fences(text)}\n</{NAME} id="{mark}">'
 
 
-def fence_results(results: Iterable[tuple[str, str]], label: str = "memory", mark: str | None = None) -> str:
+def fence_results(results: Iterable[tuple[str, str]], label: str = "memory") -> str:
     """Put texts into one fence, each below its citation: `[MEMORY.md#L3 0123abcd]`.
 
     The digits are the first ones of the fence's mark. No note can know these, and so no line of a text is a citation,
@@ -64,13 +64,9 @@ def fence_results(results: Iterable[tuple[str, str]], label: str = "memory", mar
     Args:
         results: The citation and the text of each result.
         label: Their origin; shown in the opening line.
-        mark: 16 hex digits that no note can hold; None derives them from the results and a secret of this process.
-
-    Raises:
-        InvalidInputError: `mark` is not 16 hex digits.
     """
     results = list(results)
-    mark = _make_mark(label, *(part for result in results for part in result)) if mark is None else mark
+    mark = _make_mark(label, *(part for result in results for part in result))
     blocks = (f"[{mask_controls(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
     return fence_text("\n\n".join(blocks), label, mark)
 

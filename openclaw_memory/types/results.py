@@ -54,11 +54,11 @@ class SearchResult(Struct, frozen=True):
 RESULT_COLUMNS = ("score", "place", "text")
 
 
-def make_row(result: SearchResult) -> tuple[str, str, str]:
+def make_row(result: SearchResult) -> tuple[object, str, str]:
     """Return the cells of a result in a table with `RESULT_COLUMNS`."""
-    from openclaw_memory.display import KEYWORD_COLOUR, draw_bars, render_code, render_lines
+    from openclaw_memory.display import KEYWORD_COLOUR, render_code, render_lines
 
-    score = draw_bars(result.score, (result.score, KEYWORD_COLOUR))
+    score = result.score, (result.score, KEYWORD_COLOUR)
     return score, render_code(result.citation + mark_weak(result)), render_lines(result.snippet)
 
 
