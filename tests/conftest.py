@@ -9,6 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Generator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -208,6 +209,8 @@ def tries_again_at_once(monkeypatch):
         """Wait for nothing."""
 
     monkeypatch.setattr("openclaw_memory.embeddings.remote.wait", skip)
+    if find_spec("openai"):
+        monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
 
 
 @pytest.fixture(scope="module")

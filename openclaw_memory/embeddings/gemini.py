@@ -6,15 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.service import (
-    Limits,
-    Service,
-    check_numbers,
-    check_url,
-    list_settings,
-    require_key,
-    send_json,
-)
+from openclaw_memory.embeddings.rest import send_json
+from openclaw_memory.embeddings.service import Limits, Service, check_numbers, check_url, list_settings, require_key
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "gemini-embedding-001"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openclaw_memory.embeddings.rest import order_rows, read_whole
 from openclaw_memory.embeddings.service import (
     Limits,
+    RetryPolicy,
     Service,
     check_numbers,
     check_url,
     is_on_this_machine,
     list_settings,
-    order_rows,
     require_key,
-    send_json,
 )
-from openclaw_memory.embeddings.vectors import count_bytes
+from openclaw_memory.embeddings.vectors import count_bytes, import_package
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -55,18 +56,18 @@ def create(
         document_prefix: Goes before documents: embeddinggemma wants "title: none | text: ".
         max_input_tokens: The longest text the model reads, 8,191 for OpenAI's own and 2,048 for others.
         max_items: How many texts a request may hold.
-        organization: OpenAI's, for the bill; by default `OPENAI_ORG_ID`.
-        project: OpenAI's, for the bill; by default `OPENAI_PROJECT_ID`.
+        organization: OpenAI's, for the bill.
+        project: OpenAI's, for the bill.
 
     Raises:
-        MissingExtraError: httpx is not installed.
+        MissingExtraError: The package `openai` is not installed.
         EmbedderError: There is no key, or an option cannot be used.
     """
     check_numbers("openai", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
     url = check_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, DEFAULT_URL)
     own_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if is_on_this_machine(url) else None)
-    key = require_key("openai", own_key, "OPENAI_API_KEY")
+    key = require_key("openai", own_key, "OPENAI_API_KEY", package="openai")
     tokens = max_input_tokens or (MAX_INPUT_TOKENS if name.startswith("text-embedding-") else OTHER_MODELS_INPUT_TOKENS)
     room = tokens - max(count_bytes(query_prefix), count_bytes(document_prefix))
     if room < 1:
@@ -77,14 +78,13 @@ def create(
 
     async def send(client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         prefix = query_prefix if as_query else document_prefix
-        body = {**params, "input": [prefix + text for text in texts]}
-        return order_rows(await send_json(client, "/embeddings", body), len(texts))
+        create = client.embeddings.with_raw_response.create  # else each vector is made an object, and nothing checked
+        answer = await create(input=[prefix + text for text in texts], **params)
+        return order_rows(json.loads(answer.content), len(texts))
 
-    bill = {
-        "OpenAI-Organization": organization or os.environ.get("OPENAI_ORG_ID"),
-        "OpenAI-Project": project or os.environ.get("OPENAI_PROJECT_ID"),
-    }
-    filled = {header: value for header, value in bill.items() if value}
+    sent = {"OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {})}
+    sent["Authorization"] = f"Bearer {key}"
+    filled = {header: value for header, value in sent.items() if value}
     prefixes = {"document_prefix": document_prefix or None, "query_prefix": query_prefix or None}
     return Service(
         provider="openai",
@@ -92,6 +92,24 @@ def create(
         endpoint=url,
         limits=Limits(max_items, room),
         send=send,
-        headers={**filled, **(headers or {}), "Authorization": f"Bearer {key}"},
+        headers=filled,
         settings=list_settings(headers, dimensions, max_input_tokens) | prefixes,
+        open_client=lambda policy: _open_sdk(policy, url, key, filled),
+    )
+
+
+def _open_sdk(policy: RetryPolicy, url: str, key: str, headers: Mapping[str, str]) -> Any:
+    openai = import_package("openai", "openai")
+
+    class BoundedClient(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, name-defined]
+        async def send(self, request: Any, **options: Any) -> Any:
+            return await read_whole(await super().send(request, **{**options, "stream": True}))
+
+    return openai.AsyncOpenAI(
+        api_key=key,
+        base_url=url,
+        default_headers={**headers, "Accept-Encoding": "identity"},
+        max_retries=policy.tries - 1,
+        timeout=policy.request_seconds,
+        http_client=BoundedClient(trust_env=not is_on_this_machine(url), follow_redirects=False),
     )

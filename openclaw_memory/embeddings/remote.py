@@ -23,6 +23,7 @@ from openclaw_memory.embeddings.service import (
     read_failure,
 )
 from openclaw_memory.embeddings.vectors import PROBE, check_vectors, count_bytes, make_encodable, merge_vectors, pack
+from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -220,21 +221,24 @@ class RemoteEmbedder:
     async def _request(self, connection: _Connection, texts: list[str], *, as_query: bool) -> Matrix:
         """Return the vectors of texts that fit one request, or raise the ServiceError of its last try."""
         tries, seconds = self.policy.tries, self.policy.request_seconds
+        has_sdk = self.service.open_client is not None  # which tries again by itself, but not after a wrong answer
+        deadline = seconds * tries if has_sdk else seconds
         for attempt in count(1):
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(deadline):
                     raw = await self.service.send(connection.client, texts, as_query)
                 vectors = self._check(check_vectors(raw, len(texts), self.service.origin))
             except TimeoutError:
-                message = f"{self.service.origin} gave no whole answer within {seconds:g} s; the next sync asks again"
-                error = ServiceError(message, FailureKind.PASSING)
+                message = f"{self.service.origin} gave no whole answer within {deadline:g} s; the next sync asks again"
+                is_final, error = has_sdk, ServiceError(message, FailureKind.PASSING)
             except Exception as raised:  # noqa: BLE001 - of httpx, of a provider, or of ours
+                is_final = has_sdk and not isinstance(raised, EmbedderError | ValueError)
                 error = read_failure(raised, self.service.origin, self.service.headers)
             else:
                 self.has_answered = True
                 return vectors
             is_busy = error.kind is FailureKind.BUSY and not as_query
-            if not error.is_passing or attempt >= (BUSY_TRIES if is_busy else tries):
+            if is_final or not error.is_passing or attempt >= (BUSY_TRIES if is_busy else tries):
                 raise error
             first, longest = (BUSY_FIRST_WAIT, BUSY_LONGEST_WAIT) if is_busy else (FIRST_WAIT, LONGEST_WAIT)
             pause = first * 2 ** (attempt - 1) * (1 + random.uniform(0, JITTER))  # noqa: S311 - no secret
@@ -288,7 +292,7 @@ class _Connection:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.slots = asyncio.Semaphore(policy.concurrency)
-        self.client: Any = _open_httpx(service)
+        self.client: Any = service.open_client(policy) if service.open_client else _open_httpx(service)
         # A daemon: the end of the interpreter does not wait for an answer.
         self._thread = threading.Thread(target=self._run, name=f"embedding with {service.provider}", daemon=True)
         self._thread.start()
@@ -311,5 +315,5 @@ class _Connection:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.__aexit__(None, None, None)
+        await self.client.__aexit__(None, None, None)  # as httpx and SDKs have it
         await self.loop.shutdown_default_executor()  # an SDK may have used a thread

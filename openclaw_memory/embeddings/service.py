@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
-from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -52,10 +50,12 @@ class Service(Struct, frozen=True):
         model: Name of the model.
         endpoint: The URL that receives the texts, without a user, a password or a query.
         limits: The limits of a request.
-        send: Asynchronous function of an `httpx.AsyncClient` (its base URL is `endpoint`), texts, and whether they are
-            queries. Returns a vector for each text, in order. It may raise whatever the client raises.
+        send: Asynchronous function of an `httpx.AsyncClient` (its base URL is `endpoint`) or what `open_client` opened,
+            texts, and whether they are queries. Returns a vector for each text, in order. It may raise whatever the
+            client raises.
         headers: Sent with each request. Their values are shown in no message.
         settings: Whatever else changes a vector (dimensions, prompts, names of headers); becomes part of the identity.
+        open_client: Opens the asynchronous client of an SDK, which tries again by itself, by a `RetryPolicy`.
     """
 
     provider: str
@@ -65,6 +65,7 @@ class Service(Struct, frozen=True):
     send: Callable[[Any, list[str], bool], Awaitable[Sequence[Any]]]
     headers: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
+    open_client: Callable[[RetryPolicy], Any] | None = None
 
     @property
     def origin(self) -> str:
@@ -102,18 +103,18 @@ def check_url(url: str, example: str) -> str:
     return address
 
 
-def require_key(provider: str, key: str | None, *variables: str) -> str:
-    """Return the key, or the first in these environment variables; check that httpx is installed."""
+def require_key(provider: str, key: str | None, *variables: str, package: str = "httpx") -> str:
+    """Return the key, or the first in these environment variables; check that the package is installed."""
     key = next((value.strip() for value in (key, *map(os.environ.get, variables)) if value and value.strip()), "")
     if not key:
         from importlib.util import find_spec
 
-        missing = "" if find_spec("httpx") else f"; its package is missing too: {describe_install(provider)}"
+        missing = "" if find_spec(package) else f"; its package is missing too: {describe_install(provider)}"
         raise EmbedderError(
             f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
             f"{missing}"
         )
-    import_package("httpx", provider)
+    import_package(package, provider)
     return key
 
 
@@ -134,53 +135,6 @@ def list_settings(
     """Return those of these options that change a vector; of headers only the names."""
     names = sorted(header.lower() for header in headers or {})
     return {"dimensions": dimensions, "headers": names or None, "max_input_tokens": max_input_tokens}
-
-
-# --- requests ----------------------------------------------------------------------------------------------------
-
-# Twice the largest honest answer: 2,048 vectors of 3,072 dimensions in base64.
-MAX_BYTES = 64 * 2**20
-
-
-async def send_json(client: Any, path: str, body: Mapping[str, Any]) -> Any:
-    """Send a request by httpx and return its answer, decoded from JSON.
-
-    Raises:
-        httpx.HTTPStatusError: Its status is not one of success; redirects are not followed.
-        EmbedderError: It is longer than any honest answer.
-    """
-    content = bytearray()
-    async with client.stream("POST", path, json=body) as response:
-        async for part in response.aiter_raw():  # never unpacked: a small answer may hide gigabytes
-            content += part
-            if len(content) > MAX_BYTES:
-                raise EmbedderError(f"{response.url.host} sent more than {MAX_BYTES:,} bytes; check base_url")
-    response.headers.pop("content-encoding", None)
-    whole = type(response)(
-        response.status_code, headers=response.headers, content=bytes(content), request=response.request
-    )
-    return json.loads(whole.raise_for_status().content)  # with NaN, as some servers send
-
-
-def order_rows(answer: Any, count: int) -> list[Any]:
-    """Return the vectors of an answer in OpenAI's format, in the order of their indexes, as arrays or lists.
-
-    Raises:
-        EmbedderError: It does not have one row for each index below `count`.
-    """
-    import numpy as np
-
-    rows = answer.get("data") if isinstance(answer, Mapping) else None
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        body = " ".join(str(answer).split())
-        raise EmbedderError(f"an answer came without a list of embeddings; check base_url and model: {body}")
-    by_index = {row.get("index"): row.get("embedding") for row in rows}
-    if len(rows) != count or set(by_index) != set(range(count)):
-        raise EmbedderError(
-            f"{len(rows)} embeddings with {len(by_index)} different indexes came for {count} texts; each must have one"
-        )
-    vectors = [by_index[index] for index in range(count)]
-    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]
 
 
 # --- failures ----------------------------------------------------------------------------------------------------

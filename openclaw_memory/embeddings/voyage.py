@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.service import (
-    Limits,
-    Service,
-    check_numbers,
-    check_url,
-    list_settings,
-    order_rows,
-    require_key,
-    send_json,
-)
+from openclaw_memory.embeddings.rest import order_rows, send_json
+from openclaw_memory.embeddings.service import Limits, Service, check_numbers, check_url, list_settings, require_key
 
 DEFAULT_MODEL = "voyage-4-large"
 ENDPOINT = "https://api.voyageai.com/v1"

@@ -18,8 +18,8 @@ def server(embedding_server):
 
 
 @pytest.fixture
-def pauses(monkeypatch):
-    """The waits between tries, which are not waited for."""
+def pauses(monkeypatch, tries_again_at_once):  # noqa: ARG001 - those of the SDK
+    """The waits between tries, which are not waited for; OpenAI's SDK has its own."""
     waits: list[float] = []
 
     async def skip(seconds: float) -> None:

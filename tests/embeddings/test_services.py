@@ -167,7 +167,7 @@ def test_the_kind_of_key_says_who_is_asked(load, key, endpoint):
 
 
 def test_without_the_package_the_error_says_how_to_install_it(load, provider, monkeypatch):
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "openai" if provider == "openai" else "httpx", None)
     with pytest.raises(MissingExtraError, match=rf'pip install "\.\[{provider}\]"'):
         load(provider)
 
@@ -224,3 +224,19 @@ def test_openai_itself_is_asked_for_base64(load, server, monkeypatch):
     monkeypatch.setattr("openclaw_memory.embeddings.openai.DEFAULT_URL", server.base_url("openai"))
     load("openai").embed_query(QUESTION)
     assert [json.loads(asked.body)["encoding_format"] for asked in server.seen()] == ["float", "base64"]
+
+
+@pytest.mark.fault(20)
+@pytest.mark.parametrize("fault", [faults.status(429), faults.status(500), faults.reset, faults.half_body])
+def test_openai_is_asked_by_its_own_sdk_which_tries_again(load, server, fault):
+    embedder = load("openai", organization="org-1")
+    server.script(fault, fault)
+    assert embedder.embed_query(QUESTION).any()
+    sent = [asked.headers for asked in server.seen()]
+    assert [(headers["x-stainless-retry-count"], headers["openai-organization"]) for headers in sent] == [
+        (str(number), "org-1") for number in range(3)
+    ]
+    server.always(fault)
+    with pytest.raises(ServiceError) as raised:
+        embedder.embed_documents(TEXTS)
+    assert (raised.value.is_passing, len(server.seen())) == (True, 6)
