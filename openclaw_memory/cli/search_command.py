@@ -77,7 +77,7 @@ def search(
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
     from openclaw_memory.search.budget import limit_results
-    from openclaw_memory.search.syntax import read_query
+    from openclaw_memory.search.query import read_query
 
     question = join_words(query, "QUERY")
     asked_query = read_query(question)

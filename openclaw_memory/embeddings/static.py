@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +59,23 @@ def create(model: str | None = None, *, path: str | Path | None = None) -> Stati
     if path is None and model not in (None, MODEL):
         raise EmbedderError(f"unknown static model {quote_name(model)}; use {MODEL!r}, or name a model file with path=")
     return StaticEmbedder(path)
+
+
+def is_word(word: str) -> bool:
+    """Return whether the model that ships has a whole word as one piece, as it has those that are common in a language.
+
+    Args:
+        word: The word, in lower case; without the file of the model, every one counts as known.
+    """
+    try:
+        return _load_cutter().is_piece(WORD_START + word)
+    except EmbedderError:
+        return True
+
+
+@cache
+def _load_cutter() -> PieceCutter:
+    return PieceCutter(open_model(DATA / f"{MODEL}.oms"))
 
 
 class StaticEmbedder:

@@ -229,6 +229,10 @@ class PieceCutter:
                 backwards.append(piece)
         return backwards[::-1]
 
+    def is_piece(self, characters: str) -> bool:
+        """Return whether these characters are one piece."""
+        return (self._ranges.get(characters) or self._narrow(characters, 0, len(self._costs)))[2]
+
     def _narrow(self, characters: str, low: int, high: int) -> tuple[int, int, bool]:
         """Return the range of the pieces that begin with these characters, within that of all but the last."""
         if len(self._ranges) > MAX_CACHED_RANGES:

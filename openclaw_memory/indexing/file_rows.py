@@ -19,7 +19,7 @@ from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import describe_document, make_metadata
 from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_title_day
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
-from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, MARKS, UNSTEMMED
 from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import detect_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
@@ -247,7 +247,7 @@ def _make_rows(
 ) -> list[ChunkRow]:
     is_named = not path.startswith(f"{DOCUMENTS_FOLDER}/")  # the name of a document is its id, which says nothing
     name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl") if is_named else ""
-    marks = [] if language == DEFAULT_LANGUAGE else [mark_language(language if language in STEMMERS else UNSTEMMED)]
+    marks = [] if language == DEFAULT_LANGUAGE else [MARKS.get(language, MARKS[UNSTEMMED])]
 
     @cache  # most chunks have the context and the day of the one before
     def make_context(context: str, day: datetime.date | None) -> str:

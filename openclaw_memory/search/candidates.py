@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from openclaw_memory.search.phrases import compile_phrase, has_phrases
 from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
-from openclaw_memory.text.languages import DEFAULT_LANGUAGE, STEMMERS, UNSTEMMED, mark_language
+from openclaw_memory.text.languages import DEFAULT_LANGUAGE, MARKS
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory.types.files import SOURCES
@@ -33,12 +33,9 @@ WITH_NEIGHBOURS = 25
 # Where not all files pass, so many times as many chunks are looked at. Of each further chunk keyword search needs to
 # read little, vector search several kB.
 WIDER_TEXT, WIDER_VECTOR = 6, 3
-# Chunks with a phrase that are looked at, those with most of its words first. A phrase is asked for because it is rare.
-MAX_PHRASE_CHUNKS = 2000
-BATCH = 200  # chunks that are read at once
+# Chunks with the words of a phrase that are read, the best first. A phrase is asked for because it is rare.
+MAX_PHRASE_CHUNKS = 5000
 EVERY = 2**31 - 1  # hits: as many as there are
-# The languages that an index is asked for, by the term that counts their chunks.
-LANGUAGE_MARKS = {mark_language(name): name for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}
 
 
 class Candidate(Struct, frozen=True):
@@ -68,8 +65,8 @@ class Candidates(Struct, frozen=True, dict=True):
 
 def list_languages(store: Store) -> tuple[str, ...]:
     """Return the languages of the notes of an index, English first."""
-    frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(LANGUAGE_MARKS))).frequencies
-    return (DEFAULT_LANGUAGE, *(name for mark, name in LANGUAGE_MARKS.items() if frequencies[mark]))
+    frequencies = store.find_hits(HitRequest(terms=(), counted=tuple(MARKS.values()))).frequencies
+    return (DEFAULT_LANGUAGE, *(name for name, mark in MARKS.items() if frequencies[mark]))
 
 
 def find_candidates(
@@ -226,15 +223,12 @@ def _find_phrases(
     statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))
     likely = _find_all_words(store, " ".join(only.phrases), request, languages)
     patterns = tuple(map(compile_phrase, only.phrases))
-    ids = [at for at in likely if at not in excluded]
-    chunks: dict[int, StoredChunk] = {}
-    for first in range(0, len(ids), BATCH):
-        for stored in store.get_chunks(ids[first : first + BATCH], token_codes=token_codes):
-            passes = request.passes is None or request.passes(stored.path)
-            if passes and has_phrases(stored.chunk.text, patterns):
-                chunks[stored.id] = stored
-        if len(chunks) >= MAX_PHRASE_CHUNKS:
-            break
+    ids = [at for at in likely if at not in excluded][:MAX_PHRASE_CHUNKS]
+    chunks = {
+        stored.id: stored
+        for stored in store.get_chunks(ids, token_codes=token_codes)
+        if (request.passes or bool)(stored.path) and has_phrases(stored.chunk.text, patterns)
+    }
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
     if chunks:

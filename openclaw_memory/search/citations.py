@@ -119,7 +119,6 @@ class _Note:
     def __init__(self, path: str, text: str, policies: Policies) -> None:
         self._path, self._file, self._policies = path, text, policies
         self.text = policies.mask(text)  # an index of other rules may say more
-        self._joined: dict[tuple[int, int, bool], str] = {}
 
     @cached_property
     def plain(self) -> str:
@@ -141,11 +140,8 @@ class _Note:
 
     def join_lines(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""
-        key = first, last, as_indexed
-        if key not in self._joined:
-            lines = (self.indexed if as_indexed else self.text).split("\n")
-            self._joined[key] = _join_words(lines[first - 1 : last])
-        return self._joined[key]
+        lines = (self.indexed if as_indexed else self.text).split("\n")
+        return _join_words(lines[first - 1 : last])
 
 
 def _find_in_note(

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # OpenBLAS leaves products of so many multiplications to one thread: others would go on spinning, and cost more.
 ONE_THREAD = 1 << 17
-# Lines are compared in pieces of so many words: one long line among short ones costs little then.
-PIECE = 16
 # A label ("Anna:", "Status:") is taken for one when it heads at least so many of the lines.
 MIN_LABELLED_LINES = 3
 # A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
@@ -85,16 +83,7 @@ class LineVocabulary:
         """
         best = np.zeros((len(self.counts), scores.shape[1]), np.float32)
         if len(self._filled):
-            # The largest of all first words of pieces of lines, of all second ones, and so on; then of the pieces.
-            counts = self.counts[self._filled]
-            piece_counts = -(-counts // PIECE)
-            firsts = piece_counts.cumsum() - piece_counts
-            lines = np.arange(len(counts)).repeat(piece_counts)
-            starts = self._starts[lines] + PIECE * (np.arange(len(lines)) - firsts[lines])
-            words = np.minimum(starts + np.arange(PIECE)[:, None], (self._starts + counts - 1)[lines])
-            pieces = scores.take(self.rows[words], axis=0).max(axis=0)
-            places = firsts + np.minimum(np.arange(piece_counts.max())[:, None], piece_counts - 1)
-            best[self._filled] = pieces.take(places, axis=0).max(axis=0)
+            best[self._filled] = np.maximum.reduceat(scores.take(self.rows, axis=0), self._starts, axis=0)
         return best
 
     def add_up(self, scores: Floats) -> Floats:
@@ -236,11 +225,10 @@ def compare_words(
         return nothing, nothing
     index = vocabulary.index
     own_numbers, whole = index.number_words(query.words), index.number_words(split_words(query.text))
-    vectors, rows = index.load_vectors(np.concatenate([own_numbers, whole]))
-    own, all_words = np.split(vectors[rows], [len(own_numbers)])
-    both: Floats = np.concatenate([own, all_words.sum(axis=0, keepdims=True)])
+    all_words = index.vectors[whole].sum(axis=0, keepdims=True)
+    both: Floats = np.concatenate([index.vectors[own_numbers], all_words])
     units: Floats = np.divide(both, measure_rows(both)[:, None], dtype=np.float32)
-    cosines = compute_products(*index.load_vectors(vocabulary.numbers), units)
+    cosines = compute_products(index.vectors, vocabulary.numbers, units)
     for row, at in vocabulary.find_respellings(query, stems):
         # What the query's own spelling adds to the meaning of the query, this one adds to that of its line.
         similarity = float(units[at] @ units[-1]) * float(index.lengths[vocabulary.numbers[row]])

@@ -44,8 +44,8 @@ WORD_REACH = (500.0, 300.0)
 MEANING_REACH = (200.0, 130.0)
 NEIGHBOURS = 4
 
-# 12 MB of words, 20,000 vectors of 256 dims, 250,000 lines of two dozen words, and the lengths of 20,000 blocks.
-MAX_WORDS, MAX_VECTOR_BYTES, MAX_LINE_BYTES, MAX_BLOCKS = 60_000, 20 << 20, 32 << 20, 20_000
+# 30 MB of words with vectors of 256 dimensions, and as much of lines of two dozen words, and of the lengths of blocks.
+MAX_WORDS, MAX_LINES, LINES_OF_BLOCK = 24_000, 250_000, 12
 NO_LENGTH = np.float32(1e-10)  # of a zero vector, so that it can divide
 GROWTH = 4096  # words
 LINE_END, UNKNOWN = -1, -2  # in place of the number of a word
@@ -140,6 +140,8 @@ class LineIndex:
     """Numbers for words, their stems and vectors, and the lines of recent chunks in these numbers. Thread-safe.
 
     It only grows, so that a number stays valid; a full one is replaced by a `renew`ed one.
+
+    `vectors` and `lengths` hold the vector of each word and its length.
     """
 
     def __init__(
@@ -157,15 +159,10 @@ class LineIndex:
         self.are_numbers = np.empty(0, bool)  # of each word
         self.stem_numbers: dict[tuple[int, str], int] = {}  # by index of the language and stem
         self.label_numbers: dict[str, int] = {"": 0}
-        self.lengths: Floats = np.empty(0, np.float32)  # of the vector of each word
-        self._vectors: Floats = np.empty((0, 0), np.float32)
-        self._rows = np.empty(0, np.int32)  # of each word the row of its vector, or -1
-        self._row_count = 0
+        self.lengths: Floats = np.empty(0, np.float32)
+        self.vectors: Floats = np.empty((0, 0), np.float32)
         self._numbers: dict[str, int] = {"\n": LINE_END}
         self._lock = threading.Lock()
-        self._clear_lines()
-
-    def _clear_lines(self) -> None:
         self._chunk_numbers: dict[object, int] = {}
         # First line and number of lines, offsets of the first and last line, the end, words before it and in it.
         self._chunks = np.empty((0, 7), np.int64)
@@ -176,7 +173,8 @@ class LineIndex:
 
     def renew(self, languages: Sequence[str]) -> LineIndex:
         """Return this index, or an empty one in its place if it is full or does not stem by all of these languages."""
-        if set(languages) <= set(self.languages) and len(self.words) <= MAX_WORDS:
+        lines = self._line_count + LINES_OF_BLOCK * len(self._block_lengths)
+        if set(languages) <= set(self.languages) and len(self.words) <= MAX_WORDS and lines <= MAX_LINES:
             return self
         return LineIndex(self.word_vectors, tuple(dict.fromkeys((*self.languages, *languages))))
 
@@ -190,15 +188,6 @@ class LineIndex:
         with self._lock:
             return self._number(texts)
 
-    def load_vectors(self, numbers: NDArray[np.integer]) -> tuple[Floats, NDArray[np.int32]]:
-        """Return a table of vectors, and the rows of the words with these numbers; made again where they were dropped.
-
-        Args:
-            numbers: The numbers of words.
-        """
-        with self._lock:
-            return self._load_vectors(numbers)
-
     def read(self, chunks: Iterable[StoredChunk]) -> LineTable:
         """Return the lines of chunks, each once, notes before transcripts, without lines that repeat a note."""
         ordered = sorted(chunks, key=_POSITION)
@@ -208,19 +197,6 @@ class LineIndex:
                 table = _remove_repeated(table)
             table.vector_lengths = self._measure(table)
             return table
-
-    def share_words(self, query: Query, chunks: Sequence[StoredChunk]) -> dict[int, float]:
-        """Return by chunk id the share of the query's words that each chunk holds, weighted by rarity; 0..1."""
-        weights = dict(zip(query.stems, query.weights, strict=True))
-        if not (total := sum(weights.values())):
-            return {}
-        with self._lock:
-            numbers = self._number_chunks(chunks)
-            spans = self._chunks[numbers, 5:].tolist()
-            stems = [{*self.stems[self._line_words[first : first + count]].flat} for first, count in spans]
-        numbered = [({*self.number_stems(query, own)}, weight) for own, weight in weights.items()]
-        shares = [sum(weight for numbers, weight in numbered if not own.isdisjoint(numbers)) / total for own in stems]
-        return {stored.id: share for stored, share in zip(chunks, shares, strict=True)}
 
     def _join(self, chunks: list[StoredChunk]) -> LineTable:
         """Put the lines of chunks together, in the order of their positions, each once."""
@@ -269,8 +245,6 @@ class LineIndex:
         keys: list[object] = [stored.digest or _IDENTITY(stored) for stored in chunks]
         numbers = list(map(self._chunk_numbers.get, keys))
         if None in numbers:
-            if self._lines.nbytes + self._line_words.nbytes > MAX_LINE_BYTES:
-                self._clear_lines()
             new = {key: stored for key, stored in zip(keys, chunks, strict=True) if key not in self._chunk_numbers}
             self._add_chunks(new)
             numbers = [self._chunk_numbers[key] for key in keys]
@@ -326,8 +300,7 @@ class LineIndex:
         is_new = np.array([own is None for own in lengths])
         if is_new.any():
             new = table.take(np.flatnonzero(is_new[table.blocks]))
-            vectors, rows = self._load_vectors(new.words)
-            sums = _add_vectors(vectors, rows, new.counts)
+            sums = _add_vectors(self.vectors, new.words, new.counts)
             own_lengths = measure_rows(sums)
             blended = Neighbourhood(new.middles, new.blocks).spread_sum(sums / own_lengths[:, None], MEANING_REACH)
             both = np.stack([own_lengths, measure_rows(blended)], axis=1)
@@ -335,8 +308,6 @@ class LineIndex:
             new_keys = [key for key, own in zip(keys, lengths, strict=True) if own is None]
             measured = dict(zip(new_keys, parts, strict=True))
             self._block_lengths |= measured
-            while len(self._block_lengths) > MAX_BLOCKS:
-                del self._block_lengths[next(iter(self._block_lengths))]
             lengths = [measured[key] if own is None else own for key, own in zip(keys, lengths, strict=True)]
         return np.concatenate(lengths)  # type: ignore[arg-type]  # none is missing
 
@@ -353,27 +324,11 @@ class LineIndex:
         stems = [self.stem_numbers.setdefault(form, len(self.stem_numbers)) for form in forms]
         self.stems = _extend(self.stems, first, np.array(stems, np.int64).reshape(len(new), -1))
         self.are_numbers = _extend(self.are_numbers, first, np.array([word.isdigit() for word in new], bool))
-        self._rows = _extend(self._rows, first, np.full(len(new), -1, np.int32))
-        self.lengths = _extend(self.lengths, first, np.zeros(len(new), np.float32))
+        vectors = np.empty((len(new), 0), np.float32) if self.word_vectors is None else self.word_vectors(new)
+        self.vectors = _extend(self.vectors, first, vectors)
+        self.lengths = _extend(self.lengths, first, measure_rows(vectors))
         self.words += new
         self._numbers.update(zip(new, range(first, last), strict=True))
-        self._load_vectors(np.arange(first, last))
-
-    def _load_vectors(self, numbers: NDArray[np.integer]) -> tuple[Floats, NDArray[np.int32]]:
-        missing = numbers[self._rows[numbers] < 0]
-        if len(missing):
-            if self._row_count * self._vectors[:1].nbytes > MAX_VECTOR_BYTES:  # who uses the old table goes on with it
-                self._vectors, self._row_count = self._vectors[:0].copy(), 0
-                self._rows[:] = -1
-                missing = numbers
-            missing = np.array(sorted({*missing.tolist()}))  # np.unique imports numpy.ma, which takes 50 ms
-            words = [self.words[number] for number in missing.tolist()]
-            vectors = np.empty((len(words), 0), np.float32) if self.word_vectors is None else self.word_vectors(words)
-            self._rows[missing] = np.arange(self._row_count, self._row_count + len(words))
-            self._vectors = _extend(self._vectors, self._row_count, vectors)
-            self._row_count += len(words)
-            self.lengths[missing] = measure_rows(vectors)
-        return self._vectors, self._rows[numbers]
 
 
 def expand_ranges(starts: NDArray[np.integer], sizes: NDArray[np.integer]) -> Integers:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from openclaw_memory.search.lines import split_lines
 from openclaw_memory.search.ranking import has_line_in
-from openclaw_memory.text.terms import fold
+from openclaw_memory.text.terms import fold, is_run
 from openclaw_memory.types import SearchResult, StoredChunk
 
 
@@ -63,16 +63,12 @@ def has_phrases(text: str, patterns: Iterable[re.Pattern[str]]) -> bool:
 def compile_phrase(phrase: str) -> re.Pattern[str]:
     """Compile a phrase to a pattern of folded text: case, accents, punctuation and line breaks do not count.
 
+    In a script without spaces a phrase may begin and end anywhere.
+
     Args:
         phrase: The phrase, which has a letter or a digit.
     """
     parts = re.findall(r"[^\W_]+", fold(phrase))
-    start = "" if _is_unspaced(parts[0][0]) else r"(?<![^\W_])"
-    end = "" if _is_unspaced(parts[-1][-1]) else r"(?![^\W_])"
+    start = "" if is_run(parts[0][0]) else r"(?<![^\W_])"
+    end = "" if is_run(parts[-1][-1]) else r"(?![^\W_])"
     return re.compile(start + r"[\W_]+".join(map(re.escape, parts)) + end)
-
-
-def _is_unspaced(sign: str) -> bool:
-    """Return whether a sign is of a script without spaces: a phrase may begin and end anywhere there."""
-    pattern = "[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
-    return not sign.isascii() and re.match(pattern, sign) is not None

@@ -1,4 +1,4 @@
-"""A parsed query: its terms, its words with their rarity, its names and dates."""
+"""Parse a query: its phrases, its terms, its words with their rarity, its names and dates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +38,39 @@ _NAME = re.compile(r"[^\W\d_]+")
 _QUESTION = re.compile(r"[^.!?。！？؟\n]+[?？؟]")
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n+|[。！？]")
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
+_PHRASE = re.compile(r'(?:(?<=\s)|^)"([^"]*)"(?=[\s.,;:!?]|$)')
+_LEFT_OUT = re.compile(r"(?:(?<=\s)|^)-([^\W\d_][^\s\"]*)")
+
+
+class Asked(NamedTuple):
+    """A query as a person types it, taken apart: its words, its phrases, and the words that are left out."""
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def filter(self) -> dict[str, tuple[str, ...]]:
+        """The phrases and words as the filter of a search."""
+        return {"phrases": self.phrases, "without": self.without}
+
+
+def read_query(typed: str) -> Asked:
+    """Return the parts of a query: its text, its phrases (`"a phrase"`) and the words that it leaves out (`-word`).
+
+    The words of a phrase stay part of the text. A quotation mark or a minus within a word (`it's 5"`, `follow-up`),
+    before a digit or with a blank behind it means nothing.
+
+    Args:
+        typed: The query.
+    """
+    phrases = tuple(phrase.strip() for phrase in _PHRASE.findall(typed) if phrase.strip())
+    bare = _PHRASE.sub(" ", typed)
+    without = tuple(word.rstrip(".,;:!?") for word in _LEFT_OUT.findall(bare))
+    text = _PHRASE.sub(lambda match: match[1], typed) if phrases else typed
+    for word in without:
+        text = re.sub(rf"(?:(?<=\s)|^)-{re.escape(word)}[.,;:!?]*(?=\s|$)", "", text)
+    return Asked(" ".join(text.split()) if phrases or without else typed, phrases, without)
 
 
 class Query(Struct, frozen=True):

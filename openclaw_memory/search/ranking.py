@@ -111,7 +111,7 @@ def apply_age(
     """
     aged = []
     for result in results:
-        own = next((stored for stored in chunks if _is_in_chunk(result, stored)), None)
+        own = next((stored for stored in chunks if has_line_in(result, stored)), None)
         day = get_path_day(result.path) if own is None else get_day(own)
         if day is not None:
             midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -125,7 +125,7 @@ TASK_WEIGHT = 0.1  # of the likeness of a result to the task
 
 
 def apply_task(
-    results: Sequence[SearchResult], chunks: Iterable[StoredChunk], similarities: Mapping[int, float], weight: float
+    results: Sequence[SearchResult], chunks: Sequence[StoredChunk], similarities: Mapping[int, float], weight: float
 ) -> list[SearchResult]:
     """Return results with scores that count their likeness to a task; their order stays.
 
@@ -138,13 +138,10 @@ def apply_task(
         similarities: How near these are to the task, by id, 0..1; those without a vector are left out.
         weight: How much the likeness counts, 0..1; the score of before counts the remaining share.
     """
-    by_path: dict[str, list[StoredChunk]] = {}
-    for stored in chunks:
-        by_path.setdefault(stored.path, []).append(stored)
     best = max((result.score for result in results), default=0.0)
     changed = []
     for result in results:
-        own = [stored.id for stored in by_path.get(result.path, ()) if _has_line_between(result, stored)]
+        own = [stored.id for stored in chunks if has_line_in(result, stored)]
         part = weight * best * max((similarities.get(at, 0.0) for at in own), default=0.0)
         changed.append(replace(result, score=(1 - weight) * result.score + part, parts={**result.parts, TASK: part}))
     return changed
@@ -211,14 +208,6 @@ def has_line_in(result: SearchResult, stored: StoredChunk) -> bool:
     return result.path == stored.path and any(
         start <= chunk.end_line and chunk.start_line <= end for start, end in result.spans
     )
-
-
-def _has_line_between(result: SearchResult, stored: StoredChunk) -> bool:
-    return stored.chunk.start_line <= result.end_line and result.start_line <= stored.chunk.end_line
-
-
-def _is_in_chunk(result: SearchResult, stored: StoredChunk) -> bool:
-    return stored.path == result.path and stored.chunk.start_line <= result.start_line <= stored.chunk.end_line
 
 
 def _share_places(results: Sequence[SearchResult], limit: int, max_share: float) -> list[SearchResult]:

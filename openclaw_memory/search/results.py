@@ -32,7 +32,7 @@ class SearchResults(Sequence[SearchResult]):
         model: Its model.
         filtered: How many results the threshold `min_score` removed.
         stale: Whether the index is known to be behind: files have changed since, or lack vectors.
-        reason: Why the mode is less than hybrid, unless that was asked for.
+        reason: Why the mode is less than hybrid, unless that was asked for, and as what misspelt words were read.
         min_score: The threshold.
         rejected: The removed results, if the search explains itself.
         omitted: How many results did not fit into the budget `max_chars`, or were left out as weak.

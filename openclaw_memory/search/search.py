@@ -19,6 +19,7 @@ from openclaw_memory.search.day_results import explain_missing_day, keep_mention
 from openclaw_memory.search.features import weigh_tokens
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.lines import Outline
+from openclaw_memory.search.misspelling import replace_misspelt
 from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginning
 from openclaw_memory.search.phrases import show_phrases
 from openclaw_memory.search.query import Query, match_file_name, parse_query
@@ -32,6 +33,7 @@ from openclaw_memory.search.ranking import (
 )
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE
+from openclaw_memory.text.terms import split_words, stem_word
 from openclaw_memory.types import SearchResult
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     settings, embedder = request.settings, index.embedder
     today = index.today or datetime.now(UTC).date()
     query = parse_query(request.query, index.languages, today)
+    query, reading = replace_misspelt(index.store, query, today)
     is_about_days = query.is_about_days and not request.filter.phrases
     days = list_days(index.store, query, request) if is_about_days else []
     task = parse_query(request.options.task or "", index.languages) if request.has_task else None
@@ -134,7 +137,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
         filtered=filtered,
-        reason=reason,
+        reason="; ".join(filter(None, (reading, reason))) or None,
         min_score=settings.min_score,
         rejected=tuple(below[:filtered]) if request.options.explain else (),
     )
@@ -169,7 +172,17 @@ def _compare_task(task: Query, candidates: Candidates, index: IndexView) -> tupl
             return {at: min(1.0, max(0.0, float(own @ vector))) for at, own in vectors.items()}, None
     except EmbedderError as error:
         failure = f"the embedder failed, so the task was compared by keywords: {error}"
-    return index.lines.share_words(task, candidates.chunks), failure
+    return _share_words(task, candidates), failure
+
+
+def _share_words(task: Query, candidates: Candidates) -> dict[int, float]:
+    """Return by chunk id the share of a task's words that each chunk holds, weighted by rarity; 0..1."""
+    weights, shares = dict(zip(task.stems, task.weights, strict=True)), {}
+    for stored in candidates.chunks if weights else ():
+        own = {stem_word(word, name) for word in split_words(stored.chunk.text) for name in task.languages}
+        present = sum(weight for stems, weight in weights.items() if not own.isdisjoint(stems))
+        shares[stored.id] = present / sum(weights.values())
+    return shares
 
 
 def _show_named_files(index: IndexView, query: Query, request: SearchRequest) -> list[SearchResult]:

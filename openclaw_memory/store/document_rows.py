@@ -62,7 +62,7 @@ def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[Chu
         if row.identity is not None and row.vector_key is not None
     ]
     if vectors:
-        schema.make_document_rows(db)
+        schema.run_sql(db, "document_rows.sql")
         models = {identity: vector_rows.add_model(db, identity) for identity in {vector[0] for vector in vectors}}
         db.executemany(ADD, ((models[identity], vector_rows.digest(key), path) for identity, key, path in vectors))
         mark_change(db)

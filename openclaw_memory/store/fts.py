@@ -23,13 +23,11 @@ LARGE_INDEX = 4096  # chunks: in a smaller index even the commonest term costs l
 
 # Ordering by bm25() lets SQLite keep k rows while it scores; ORDER BY rank sorts every match first (measured 1.5x).
 RANKED = f"""
-SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
+SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms {{join}}
 WHERE chunk_terms MATCH ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
-OF_SOURCE = f"""
-SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
-CROSS JOIN chunks ON chunks.id = chunk_terms.rowid CROSS JOIN files ON files.id = chunks.file_id
-WHERE chunk_terms MATCH ? AND files.source = ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
+OF_SOURCE = """
+CROSS JOIN chunks ON chunks.id = chunk_terms.rowid CROSS JOIN files ON files.id = chunks.file_id AND files.source = ?
 """
 
 # For each term one seek: the cross join keeps SQLite from reading all terms instead.
@@ -57,8 +55,6 @@ def search(
     usable = clean_terms(terms)
     if not usable or k < 1:
         return []
-    if source is not None and _is_only_source(db, source, resident):
-        source = None
     if match == "all":
         return _rank(db, " AND ".join(map(quote, usable)), k, source, passing)
 
@@ -71,12 +67,6 @@ def search(
             else:
                 hits = resident.rank(db, some, k, source, passing)
     return hits
-
-
-def _is_only_source(db: apsw.Connection, source: Source, resident: Any) -> bool:
-    if resident is not None:
-        return bool(list(resident.sources) == [source])
-    return not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,))
 
 
 def count_documents(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
@@ -98,9 +88,9 @@ def merge(db: apsw.Connection) -> None:
 def _rank(
     db: apsw.Connection, expression: str, k: int, source: Source | None, passing: frozenset[int] | None
 ) -> list[Hit]:
-    statement, values = (RANKED, ()) if source is None else (OF_SOURCE, (source,))
+    join, values = ("", ()) if source is None else (OF_SOURCE, (source,))
     # With a filter all matches are ranked: those that pass may come late.
-    rows = fetch(db, statement, (expression, *values, k if passing is None else -1))
+    rows = fetch(db, RANKED.format(join=join), (*values, expression, k if passing is None else -1))
     return [Hit(*row) for row in islice((row for row in rows if passing is None or row[0] in passing), k)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def gather_hits(
-    store: Store, request: HitRequest, *, frequencies: Mapping[str, int], chunk_count: int, sources: Iterable[Source]
+    store: Store, request: HitRequest, *, frequencies: Mapping[str, int], chunk_count: int, sources: Collection[Source]
 ) -> Hits:
     """Answer a request by keyword search and vector search: an implementation of `Store.find_hits`.
 
@@ -30,8 +30,7 @@ def gather_hits(
     Raises:
         EmbedderError: The vector does not fit the index.
     """
-    present = set(sources)
-    searched: Sequence[Source | None] = [source for source in SOURCES if source in present]
+    searched: Sequence[Source | None] = [source for source in SOURCES if source in sources]
     if request.source is not None or len(searched) < 2:  # one source alone needs no filter, which costs time
         searched = [request.source]
     by_source = [_search_source(store, request, source) for source in searched] if request.terms else []

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
+MAX_FREQUENCIES = 50_000  # that are kept, 5 MB
 FEW = 4  # chunks that pass a filter are few if there are more than so many times as many others
 WAIT_SECONDS = 0.5  # for another thread's search, or for what it reads; then the tables are walked
 
@@ -244,6 +245,8 @@ class Resident:
     def count_documents(self, db: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
         """Count the chunks that hold each term, in text or context."""
         if new := [term for term in terms if term not in self._frequencies]:
+            if len(self._frequencies) > MAX_FREQUENCIES:
+                self._frequencies, new = {}, list(terms)
             self._frequencies |= fts.count_documents(db, new)
         return {term: self._frequencies[term] for term in terms}
 
@@ -256,24 +259,14 @@ class Resident:
         passing: frozenset[int] | None = None,
     ) -> list[Hit]:
         """Return the k best chunks by BM25, of those `passing` if a set is given; equal scores in order of id."""
-        slots: NDArray[np.intp] | None = None
-        if passing is not None and FEW * len(passing) < self.count:  # they alone are scored
-            slots = np.flatnonzero(self._select(source, passing))
-        scores = np.zeros(self.count if slots is None else len(slots), np.float64)
+        scores = np.zeros(self.count, np.float64)
         for term in terms:
             posting = self._load_posting(db, term)
             if posting.state != self._state:
                 posting.gains, posting.state = self._compute_gains(posting), self._state
-            if slots is None:
-                scores[posting.slots] += posting.gains
-            elif len(posting.slots):
-                places = np.minimum(np.searchsorted(posting.slots, slots), len(posting.slots) - 1)
-                scores += np.where(posting.slots[places] == slots, posting.gains[places], 0.0)
-        if slots is None:
-            slots = np.flatnonzero((scores > 0) & self._select(source, passing))
-            scores = scores[slots]
-        else:
-            slots, scores = slots[scores > 0], scores[scores > 0]
+            scores[posting.slots] += posting.gains
+        slots = np.flatnonzero((scores > 0) & self._select(source, passing))
+        scores = scores[slots]
         best = _select_largest(scores, k)
         best = best[np.argsort(-scores[best], kind="stable")[:k]]
         return list(map(Hit, self._ids[slots[best]].tolist(), scores[best].tolist()))

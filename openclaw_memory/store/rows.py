@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
-from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID, make_document_indexes
+from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID, run_sql
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.conditions import Metadata
 from openclaw_memory.types.files import SOURCES
@@ -222,7 +222,7 @@ def add_files(
 ) -> list[int]:
     """Add files with their chunks, not the rows with an identity; return the ids of the chunks."""
     if any(record.doc_id is not None for record, _ in files):
-        make_document_indexes(db)
+        run_sql(db, "document_indexes.sql")
     _mark_change(db)
     empty_hash, first, added = make_hash(), find_last_id(db) + 1, list[int]()
     for record, rows in files:

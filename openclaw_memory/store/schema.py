@@ -73,20 +73,9 @@ def check_version(db: apsw.Connection) -> None:
         raise make_damage_error(db.filename, f"{OUTDATED} {version}, this library writes {SCHEMA_VERSION}")
 
 
-def make_document_rows(db: apsw.Connection) -> None:
-    """Make the table of document rows, unless there is one."""
-    fetch(db, _read_sql("document_rows.sql"))
-
-
-def make_token_rows(db: apsw.Connection) -> None:
-    """Make the table of the codes of tokens, unless there is one."""
-    fetch(db, _read_sql("token_codes.sql"))
-
-
-def make_document_indexes(db: apsw.Connection) -> None:
-    """Make the indexes that find documents, unless they exist."""
-    if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'files_by_document'"):
-        fetch(db, _read_sql("document_indexes.sql"))
+def run_sql(db: apsw.Connection, name: str) -> None:
+    """Run a file of SQL beside this one."""
+    fetch(db, _read_sql(name))
 
 
 @cache
@@ -95,5 +84,5 @@ def _read_sql(name: str) -> str:
 
 
 def _run_schema(db: apsw.Connection) -> None:
-    fetch(db, _read_sql("schema.sql"))
+    run_sql(db, "schema.sql")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -475,7 +475,9 @@ class SqliteStore:
         Raises:
             EmbedderError: The vector has other dimensions than the index, or holds a NaN.
         """
-        with self._connections.read() as db, self._residency.load(db, request.memory_bytes) as resident:
+        # For terms that are only counted the index is not loaded into memory.
+        load = partial(self._residency.load, max_bytes=request.memory_bytes) if request.terms else self._share_resident
+        with self._connections.read() as db, load(db) as resident:
             pinned = self._open_pinned(db)
             pinned._resident = resident
             counted = partial(fts.count_documents, db) if resident is None else partial(resident.count_documents, db)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
 from openclaw_memory.store.rows import META_KEY
-from openclaw_memory.store.schema import make_token_rows
+from openclaw_memory.store.schema import run_sql
 
 if TYPE_CHECKING:
     import apsw
@@ -222,7 +222,7 @@ def as_json(ids: Iterable[int]) -> str:
 
 def add_codes(db: apsw.Connection, model_id: int, keys: Sequence[str], codes: Sequence[bytes]) -> None:
     """Store codes with the vectors of these keys, which are stored; existing codes stay."""
-    make_token_rows(db)
+    run_sql(db, "token_codes.sql")
     pairs = zip(keys, codes, strict=True)
     db.executemany(ADD_CODES, ((own, model_id, digest(key)) for key, own in pairs))
 

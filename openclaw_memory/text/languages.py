@@ -13,12 +13,8 @@ STEMMERS = {
     "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
     "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-
-
-def mark_language(language: str) -> str:
-    """Return the term that counts the chunks of a language; no text has one like it."""
-    return f"lang={language}"
-
+# The terms that count the chunks of each language; no text has one like it.
+MARKS = {name: f"lang={name}" for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}
 
 # The letters of scripts, by the commonest language, and those that it does not have itself but another one has.
 SCRIPTS = {

@@ -80,7 +80,7 @@ def split_terms(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
     return [
         term
         for token in _split_tokens(composed)
-        for term in (_split_run(token) if _is_run(token) else _split_token_terms(token, language))
+        for term in (_split_run(token) if is_run(token) else _split_token_terms(token, language))
     ]
 
 
@@ -133,7 +133,7 @@ def locate_words(text: str) -> list[tuple[int, int, str]]:
     spans: list[tuple[int, int, str]] = []
     for token in _select_token(text).finditer(text):
         at = token.start()
-        if _is_run(token[0]):
+        if is_run(token[0]):
             for piece in _split_pairs(token[0]) or (token[0],):
                 at = text.index(piece, at)
                 spans.append((at, at + len(piece), piece))
@@ -281,7 +281,7 @@ def _join_whole(token: str, language: str) -> str:
 @lru_cache(maxsize=65536)
 def _split_token_words(token: str) -> tuple[str, ...]:
     """Return the folded words of a token; a run counts as one word."""
-    if _is_run(token):
+    if is_run(token):
         return (token,)
     parts = _PARTS.findall(token)
     words = [fold(part) for part in parts]
@@ -296,7 +296,7 @@ def _split_humps(part: str) -> list[str]:
 
 
 def _lower_words(token: str) -> tuple[str, ...]:
-    if _is_run(token):
+    if is_run(token):
         return _split_pairs(token) or (token,)
     return _lower_parts(token)
 
@@ -321,7 +321,7 @@ def _split_pairs(run: str) -> tuple[str, ...]:
 
 
 def _select_content_terms(token: str, stop: frozenset[str], languages: Sequence[str]) -> tuple[str, ...]:
-    if _is_run(token):
+    if is_run(token):
         return tuple(unit for unit in _split_run(token) if unit not in stop)
     words = _split_token_words(token)
     content = [stem(word, name)[:MAX_TERM_CHARS] for word in words if word not in stop for name in languages]
@@ -343,7 +343,7 @@ def _stop_words(tokens: list[str]) -> frozenset[str]:
     return frozenset().union(*best[:1], STOP_WORDS["zh"], STOP_WORDS["ja"], STOP_WORDS["ko"])
 
 
-def _is_run(token: str) -> bool:
+def is_run(token: str) -> bool:
     """Return whether a token is of a script without spaces between words."""
     return token >= _UNSPACED[0] and _compile(f"[{_CJK}{_UNSPACED}]").match(token) is not None
 

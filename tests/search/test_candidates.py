@@ -7,13 +7,11 @@ from openclaw_memory.types import Store
 TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
 
 
-MOST_CALLS = (
-    7  # snapshot, meta, find_hits, chunks, files by their stamps, files by their names, and the one that is named
-)
+MOST_CALLS = 9  # snapshot, meta, languages, words, hits, chunks, files, the one that is named, and the last sync
 
 
 @pytest.mark.parametrize("embedder", ["static", None])
-def test_a_whole_search_calls_the_store_at_most_seven_times(remember, open_store, tmp_path, monkeypatch, embedder):
+def test_a_whole_search_calls_the_store_nine_times_at_most(remember, open_store, tmp_path, monkeypatch, embedder):
     files = {"memory/boiler.md": "The boiler is red.\n", "sessions/a.jsonl": TURN, "memory/b.md": "Other.\n"}
     memory = remember(files, embedder=embedder)
     memory.search("first")

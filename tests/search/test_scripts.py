@@ -126,3 +126,35 @@ def test_an_exact_word_is_found_whatever_language_its_note_is_taken_for(tmp_path
     with Memory.open(tmp_path, embedder=embedder) as memory:
         memory.sync()
         assert memory.search(question)[0].path == "MEMORY.md"
+
+
+MISSPELT = {
+    "English": "When is the meeting with the acountant?",
+    "German": "Wann wird die Küche gestrihcen?",
+    "French": "Quand est prévu le demenagement à Besanson ?",
+    "Spanish": "¿Cuándo es la reunnión con Íñigo?",
+    "Russian": "Когда прилетает самолет с бугхалтером?",
+    "Greek": "Πότε είναι η συναντησ με τον λογηστη;",
+    "Arabic": "متى الاجتمااع مع المحاسب",
+    "Hindi": "गुरुवर को बैठक",
+}
+
+
+@pytest.mark.parametrize("language", MISSPELT)
+def test_a_misspelt_word_is_read_as_the_nearest_of_the_notes_and_the_answer_says_so(memory, language):
+    results = memory.search(MISSPELT[language])
+    assert results[0].snippet == NOTES[language][0]
+    assert results.reason.startswith("read '")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "accountants and meetings",  # forms of words of the notes
+        "the meaning of a mooring and the greeting of an accordionist",  # words of a language
+        "GEO-3311 brk2292 retry_limits getUserAcountById",
+        "What happened in Januari or on 2026-02-30?",
+    ],
+)
+def test_words_that_are_known_and_codes_are_never_read_as_others(memory, question):
+    assert "read '" not in (memory.search(question).reason or "")

@@ -4,7 +4,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.syntax import Asked, read_query
+from openclaw_memory.search.query import Asked, read_query
 
 NOTES = {
     "key.md": "# Keys\n\nThe spare\nkey is with Ann.\n",
