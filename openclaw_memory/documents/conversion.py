@@ -57,15 +57,10 @@ def copy_document(document: Document) -> Document:
     return replace(document, metadata=deepcopy(document.metadata), fields=deepcopy(document.fields))
 
 
-def is_citation(document: Document) -> bool:
-    """Return whether a document consists of lines of a person's file."""
-    return document.metadata.get("citation") == document.id
-
-
 def list_chunks(store: Store, document: Document) -> list[StoredChunk]:
     """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
     chunks = store.get_file_chunks(document.path)
-    if not is_citation(document):
+    if document.metadata.get("citation") != document.id:
         return chunks
     first, last = document.metadata["start_line"], document.metadata["end_line"]
     return [stored for stored in chunks if stored.chunk.start_line <= last and first <= stored.chunk.end_line]

@@ -38,7 +38,10 @@ _METHODS = {
 
 
 class CallableEmbedder:
-    """An embedder that asks functions; its dimensions are those of the first answer."""
+    """An embedder of a function that takes a list of strings and returns as many vectors; called `from_callable`.
+
+    The vectors are checked, freed of non-finite numbers and normalised. Their dimensions are those of the first answer.
+    """
 
     provider = "callable"
 
@@ -50,6 +53,14 @@ class CallableEmbedder:
         *,
         local: bool = False,
     ) -> None:
+        """Ask a function.
+
+        Args:
+            embed: Takes texts, returns their vectors.
+            name: Becomes the model: give another name to a function that makes other vectors.
+            embed_query: Takes one query, returns its vector; by default `embed` is asked.
+            local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
+        """
         self._embed, self._embed_query = embed, embed_query
         self.leaves_machine = not local
         self._dims = 0
@@ -97,25 +108,7 @@ class CallableEmbedder:
         return vectors
 
 
-def from_callable(
-    embed: Callable[[list[str]], Any],
-    name: str,
-    *,
-    embed_query: Callable[[str], Any] | None = None,
-    local: bool = False,
-) -> Embedder:
-    """Make an embedder of a function that takes a list of strings and returns as many vectors.
-
-    Args:
-        embed: Takes texts, returns their vectors.
-        name: Becomes the model: give another name to a function that makes other vectors.
-        embed_query: Takes one query, returns its vector; by default `embed` is asked.
-        local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
-
-    Returns:
-        The embedder; its vectors are checked, freed of non-finite numbers and normalised.
-    """
-    return CallableEmbedder(embed, name, embed_query, local=local)
+from_callable = CallableEmbedder
 
 
 class FrameworkEmbedder(CallableEmbedder):

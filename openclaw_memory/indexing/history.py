@@ -24,7 +24,7 @@ _Record = TypeVar("_Record", SyncRecord, SyncFailure)
 
 
 def encode_sync(report: SyncReport, reason: str, started: float) -> str:
-    """Return the record of a finished sync, as JSON; `decode_sync` reads it.
+    """Return the record of a finished sync, as JSON.
 
     Args:
         report: Its report.
@@ -48,19 +48,19 @@ def encode_sync(report: SyncReport, reason: str, started: float) -> str:
     return msgspec.json.encode(record).decode()
 
 
-def decode_sync(text: str | None) -> SyncRecord | None:
-    """Read a record of `encode_sync`; None if it is missing or malformed."""
-    return _decode(text, SyncRecord)
+def load_sync(store: Store) -> SyncRecord | None:
+    """Return the record of the latest sync of any process; None if it is missing or malformed."""
+    return _load(store, LAST_SYNC, SyncRecord)
 
 
-def encode_failure(error: BaseException, at: float) -> str:
-    """Return the record of a failed sync, as JSON; `at` is when it ended, in seconds since 1970."""
-    return msgspec.json.encode(SyncFailure(format_moment(at), str(error) or type(error).__name__)).decode()
+def load_failure(store: Store) -> SyncFailure | None:
+    """Return the record of the latest failure of any process; None if it is missing or malformed."""
+    return _load(store, LAST_ERROR, SyncFailure)
 
 
-def decode_failure(text: str | None) -> SyncFailure | None:
-    """Read a record of `encode_failure`; None if it is missing or malformed."""
-    return _decode(text, SyncFailure)
+def make_failure(error: BaseException, at: float) -> SyncFailure:
+    """Return the record of a failed sync; `at` is when it ended, in seconds since 1970."""
+    return SyncFailure(format_moment(at), str(error) or type(error).__name__)
 
 
 def explain_unread(store: Store) -> str:
@@ -69,7 +69,7 @@ def explain_unread(store: Store) -> str:
     Args:
         store: The store, or a snapshot.
     """
-    last = decode_sync(store.get_meta(LAST_SYNC))
+    last = load_sync(store)
     skipped, sentences = ({} if last is None else last.skipped), []
     sealed = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]
     if sealed:
@@ -87,9 +87,9 @@ def format_moment(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")
 
 
-def _decode(text: str | None, kind: type[_Record]) -> _Record | None:
+def _load(store: Store, name: str, kind: type[_Record]) -> _Record | None:
     try:
-        return msgspec.json.decode(text or "null", type=kind)
+        return msgspec.json.decode(store.get_meta(name) or "null", type=kind)
     except msgspec.DecodeError:
         return None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import proxy
 
+import msgspec
 from msgspec.structs import replace
 
 from openclaw_memory._forks import check_process
@@ -33,12 +34,11 @@ from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missi
 from openclaw_memory.indexing.history import (
     LAST_ERROR,
     LAST_SYNC,
-    decode_failure,
-    encode_failure,
     encode_sync,
+    make_failure,
 )
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import IndexMeta, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import IndexMeta, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
@@ -143,17 +143,9 @@ class IndexService:
         """The place of the index; known after closing too."""
         return (self._store or self.store()).describe(counts=False).location
 
-    def describe(self) -> StoreInfo:
-        """Return the state of the index, without counts."""
-        return self.store().describe(counts=False)
-
     def has_index(self) -> bool:
         """Return whether anything was ever indexed, without making a file."""
-        return self.describe().exists
-
-    def is_locked(self) -> bool:
-        """Return whether a sync of this index is at work, in any thread or process."""
-        return "sync" in self.describe().locked
+        return self.store().describe(counts=False).exists
 
     def close(self) -> None:
         """Close the store, and end the background work. Calling it twice is allowed."""
@@ -280,7 +272,7 @@ class IndexService:
             return None
         if not self._builds_before_search:
             return None
-        if stored is not None and self._sync_thread is None and self.is_locked():
+        if stored is not None and self._sync_thread is None and "sync" in self.store().describe(counts=False).locked:
             return None  # another memory, or process, builds it: the part that exists answers
         reason = DELETED if self._had_index else None
         try:
@@ -340,6 +332,14 @@ class IndexService:
             self._record_report(report, reason, started)
             self._staleness.record_sync(report, begin)
             return report
+
+    def is_current(self) -> bool:
+        """Return whether a sync would find nothing to do, but to erase; False where the index cannot be read."""
+        from openclaw_memory.indexing.sync import is_current
+
+        with suppress(CorruptIndexError, IndexReplacedError, IndexLockedError, WorkspaceError):
+            return self.has_index() and not self._suspects and is_current(self._gather_parts())
+        return False
 
     @contextmanager
     def _mark_thread(self) -> Iterator[None]:
@@ -428,11 +428,10 @@ class IndexService:
                 self.store().set_meta(LAST_ERROR, "")  # it may name a file that is gone
 
     def _record_error(self, error: BaseException) -> None:
-        record = encode_failure(error, time.time())
-        self.last_error = decode_failure(record)
+        self.last_error = make_failure(error, time.time())
         with suppress(OpenClawMemoryError, OSError):
             if not isinstance(error, IndexLockedError) and self.has_index():  # a lock would be waited for once more
-                self.store().set_meta(LAST_ERROR, record)
+                self.store().set_meta(LAST_ERROR, msgspec.json.encode(self.last_error).decode())
 
     def _make_notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
         def notify(message: str) -> None:
@@ -514,12 +513,6 @@ class IndexService:
             if self.watcher is None or not self.watcher.is_running:
                 self.watcher = Watcher(self.workspace, self, self.config).start()
             return self.watcher
-
-    def describe_watcher(self) -> str | None:
-        """Return the state of the watcher of these files, here or in another process; None without a watcher."""
-        if self.watcher is not None and self.watcher.is_running:
-            return self.watcher.state
-        return "in another process: at work" if "watch" in self.describe().locked else None
 
     # --- being behind --------------------------------------------------------------------------------------------
 

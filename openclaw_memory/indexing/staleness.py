@@ -6,12 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import compare_scan, select_urgent
-from openclaw_memory.indexing.history import LAST_SYNC, decode_sync, format_moment
+from openclaw_memory.indexing.history import format_moment, load_sync
 from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -26,13 +25,6 @@ NOTHING_YET = "nothing is indexed yet: sync the memory"
 BUILDING = "the index is being built: files that it does not hold yet are not found"
 
 _NEVER = float("-inf")
-
-
-class Mark(NamedTuple):
-    """A moment, by the number of changes that this process has made, and of looks that it has taken, until then."""
-
-    writes: int
-    looks: int
 
 
 class Staleness:
@@ -72,17 +64,17 @@ class Staleness:
                 self._pending.pop(number, None)
 
     @property
-    def mark(self) -> Mark:
-        """The present moment; a sync that begins now covers all changes before."""
+    def mark(self) -> tuple[int, int]:
+        """The changes made here until now, which a sync that begins now covers, and the looks taken."""
         with self._lock:
-            return Mark(self._writes, self._looks)
+            return self._writes, self._looks
 
-    def record_sync(self, report: SyncReport, begin: Mark) -> None:
+    def record_sync(self, report: SyncReport, begin: tuple[int, int]) -> None:
         """Note that a sync which began at a mark has ended."""
-        self._failed_at = None if report.ok else time.time()
-        self.forget([number for number in self.list_pending() if number <= begin.writes])
+        (writes, looks), self._failed_at = begin, None if report.ok else time.time()
+        self.forget([number for number in self.list_pending() if number <= writes])
         with self._lock:
-            has_looked = self._looks > begin.looks  # at changes that the sync may have come too early for
+            has_looked = self._looks > looks  # at changes that the sync may have come too early for
             if not has_looked:
                 self._changed = {}
             self._hopeless = {}
@@ -164,5 +156,5 @@ class Staleness:
 
     def _is_synced_since(self, at: float) -> bool:
         """Return whether a sync that left nothing out has begun after `at`, in seconds since 1970, in any process."""
-        last = decode_sync(self._store().get_meta(LAST_SYNC))
+        last = load_sync(self._store())
         return last is not None and last.at > format_moment(at) and not last.failed and not last.waiting

@@ -12,7 +12,7 @@ from openclaw_memory.embeddings.selection import describe_receiver, explain_unav
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, compare, compare_scan, count_missing_vectors
 from openclaw_memory.indexing.changes import explain_missing_vectors as explain_missing
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failure, decode_sync
+from openclaw_memory.indexing.history import load_failure, load_sync
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Status, Store, StoreInfo
@@ -68,11 +68,11 @@ def read_status(
         lines.append(receiver)
     if embedder is not None and embedder.failure and not deep:  # a deep status asks again
         lines.append(f"the latest question was answered by keywords: {embedder.failure}")
-    if service.is_locked():
+    if "sync" in info.locked:
         lines.append("a sync is under way")
 
     lacking = count_missing_vectors(records)
-    last_sync = decode_sync(store.get_meta(LAST_SYNC))
+    last_sync = load_sync(store)
     failed, skipped = ({}, {}) if last_sync is None else (last_sync.failed, last_sync.skipped)
     dirty = explain_dirty(scan, records, {**failed, **skipped})
     waiting = list_waiting(scan.files, records)
@@ -124,7 +124,7 @@ def read_status(
         batch={} if batches is None else batches.describe(store),
         last_sync=last_sync,
         last_error=_find_last_error(service, store, last_sync),
-        watcher=service.describe_watcher(),
+        watcher=_describe_watcher(service, info),
         bytes=DiskUsage(
             index=info.size_bytes - info.log_bytes,
             log=info.log_bytes,
@@ -228,7 +228,7 @@ def _explain_size(info: StoreInfo, memory_mb: int) -> str | None:
 
 def _find_last_error(service: IndexService, store: Store, last_sync: SyncRecord | None) -> SyncFailure | None:
     """Return the error that ended the latest sync, here or in another process; None if a later one succeeded."""
-    error = service.last_error or decode_failure(store.get_meta(LAST_ERROR))
+    error = service.last_error or load_failure(store)
     if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
     return error
@@ -241,6 +241,13 @@ def _describe_fallback(embedder: Embedder | None, embedders: EmbedderSelector) -
         return None
     built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
     return {"from": requested, "reason": embedders.unavailable.get(requested, built)}
+
+
+def _describe_watcher(service: IndexService, info: StoreInfo) -> str | None:
+    """Return the state of the watcher of these files, here or in another process; None without a watcher."""
+    if service.watcher is not None and service.watcher.is_running:
+        return service.watcher.state
+    return "in another process: at work" if "watch" in info.locked else None
 
 
 def _describe_vectors(embedder: Embedder | None, info: StoreInfo, stored: IndexMeta | None) -> VectorStatus:

@@ -97,9 +97,8 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
 
     A complete index is rebuilt in a copy; a first index is built in place, so that one that was cut short continues.
     """
-    scan, stored, records = parts.workspace.scan(), parts.store.read_meta(), parts.store.get_files()
-    survey = Survey(scan, stored, records, compare_scan(scan, records))
-    plan = _make_plan(parts, survey, force=force)
+    survey = _read_survey(parts)
+    stored, plan = survey.stored, _make_plan(parts, survey, force=force)
     if stored is not None and stored.complete and plan.rebuilt is None:
         return _write(parts, parts.store, survey, plan)
     build = parts.store.begin_build(plan.meta, keep_rows=plan.rebuilt is None)
@@ -110,6 +109,20 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
         raise
     build.publish()
     return report
+
+
+def is_current(parts: SyncParts) -> bool:
+    """Return whether a sync would find nothing to do, as far as stamps show; nothing is written, nor embedded."""
+    survey = _read_survey(parts)
+    if survey.stored is None or not survey.stored.complete or survey.difference.to_read or survey.difference.vanished:
+        return False
+    current = describe_index(parts.embedder, parts.config.chunking, policies=parts.workspace.policies)
+    return parts.trouble is None and explain_outdated(survey.stored, current) is None
+
+
+def _read_survey(parts: SyncParts) -> Survey:
+    scan, records = parts.workspace.scan(), parts.store.get_files()
+    return Survey(scan, parts.store.read_meta(), records, compare_scan(scan, records))
 
 
 def sync_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:

@@ -13,7 +13,7 @@ from openclaw_memory.config.sections import EmbeddingConfig, FilesConfig, Search
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.history import LAST_ERROR, encode_failure
+from openclaw_memory.indexing.history import LAST_ERROR
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Status
@@ -151,8 +151,8 @@ def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed, embedder
     with Memory.open(indexed, embedder=embedder) as memory:
         last = memory.status().last_sync
         assert last is not None
-        for at, told in ((4e9, True), (1e9, False)):
-            note(memory, LAST_ERROR, encode_failure(OSError("the disk is full"), at))
+        for at, told in (("2096-10-02T07:06:40.000+00:00", True), ("2001-09-09T01:46:40.000+00:00", False)):
+            note(memory, LAST_ERROR, f'{{"at": "{at}", "error": "the disk is full"}}')
             error = memory.status().last_error
             assert (error is not None and error.error == "the disk is full") is told
 
