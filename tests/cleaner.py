@@ -46,7 +46,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     mark, scratch, written, *failed = sys.stdin.read().split("\n")[:-1]
     end_processes(mark)
-    for folder in [scratch] if failed or not written else [scratch, written]:
+    is_own = Path(written, mark).exists()  # and not that of the next run, which pytest may have given the same number
+    for folder in [scratch] if failed or not is_own else [scratch, written]:
         shutil.rmtree(folder, ignore_errors=True)
 
 

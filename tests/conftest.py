@@ -39,7 +39,6 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-# The time one example takes says more about the machine than about the code.
 settings.register_profile("default", deadline=None, max_examples=20, stateful_step_count=20)
 settings.register_profile("many", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=many
 settings.load_profile("default")
@@ -66,12 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def start_cleaner(config: pytest.Config) -> subprocess.Popen[bytes]:
     """Start the program that ends what this run leaves, and have all its processes marked and write to one folder."""
     mark, scratch = uuid.uuid4().hex, tempfile.mkdtemp(prefix="openclaw-memory-tests-")
-    # In a session of its own, where Ctrl-C does not reach it; a process that this one forks must not hold its input open.
-    # Its command line does not name pytest, so that it is not found by who looks for that to end a run.
+    # In a session of its own, out of reach of Ctrl-C, and with a command line that does not name pytest.
     command = [sys.executable, "-I", "-S", cleaner.__file__]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
     # pytest-xdist asks for the folder of the tests in this way too. One that the user names is the user's.
-    written = config._tmp_path_factory.getbasetemp() if config.option.basetemp is None else ""
+    if written := config._tmp_path_factory.getbasetemp() if config.option.basetemp is None else "":
+        (written / mark).touch()
     process.stdin.write(f"{mark}\n{scratch}\n{written}\n".encode())
     os.register_at_fork(after_in_child=process.stdin.close)
     os.environ |= {cleaner.MARK: mark, "TMPDIR": scratch}
