@@ -276,7 +276,7 @@ class SqliteStore:
         copied = rebuild.copy_index(
             self._connections, self._extension[0], self._hook.on_connect if self._hook else None
         )
-        built = type(self)(copied.path, vector_extension=self._wants_extension, hook=self._hook)
+        built = SqliteStore(copied.path, vector_extension=self._wants_extension, hook=self._hook)
         built._connections = copied
         try:
             return _Build(built, None if keep_rows else built._reset(meta), self)
