@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -151,17 +152,21 @@ def make_note_rows(
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
     if document is None:
-        chunks = [_add_day(piece, day) for piece in chunks]
+        chunks = [_add_day(piece, path, day) for piece in chunks]
     elif about := describe_document(document):
         chunks = [replace(piece, context=" > ".join(filter(None, (about, piece.context)))) for piece in chunks]
     return _make_rows(chunks, path, day, detect_language(text), with_vectors=with_vectors)
 
 
-def _add_day(piece: Chunk, day: datetime.date | None) -> Chunk:
-    """Return a chunk with the day of the nearest heading that begins with one, if that is not the day of its note."""
+def _add_day(piece: Chunk, path: str, day: datetime.date | None) -> Chunk:
+    """Return a chunk with the day of the nearest heading that begins with one, if that is not the day of its note.
+
+    Where the heading has no year, it is that of a heading above it or of the note's name.
+    """
     first = piece.text.lstrip().partition("\n")[0]
     titles = [*([first] if first.startswith("#") else []), *reversed(piece.context.split(" > "))]
-    own = next(filter(None, map(parse_title_day, titles)), None)
+    year = re.search(r"(?<!\d)(?:19|20)\d\d(?!\d)", "\n".join([*titles, path]))
+    own = next(filter(None, (parse_title_day(title, year and int(year[0])) for title in titles)), None)
     return piece if own in (None, day) else replace(piece, metadata={**piece.metadata, DAY: str(own)})
 
 

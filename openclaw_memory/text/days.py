@@ -6,140 +6,128 @@ import re
 from calendar import monthrange
 from datetime import date, timedelta
 from functools import lru_cache
+from operator import itemgetter
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from openclaw_memory.text.languages import STOP_WORDS
+from openclaw_memory.text.languages import STOP_WORDS, read_table
 from openclaw_memory.text.terms import fold
 
-# Month names by number, folded; an abbreviation counts next to a day or a year.
-_MONTHS = (
-    "january januari januar janvier enero gennaio janeiro января январь",
-    "february februari februar fevrier febrero febbraio fevereiro февраля февраль",
-    "march maart marz mars marzo marco марта март",
-    "april avril abril aprile апреля апрель",
-    "may mei mai mayo maggio maio мая май",
-    "june juni juin junio giugno junho июня июнь",
-    "july juli juillet julio luglio julho июля июль",
-    "august augustus aout agosto августа август",
-    "september septembre septiembre settembre setembro сентября сентябрь",
-    "october oktober octobre octubre ottobre outubro октября октябрь",
-    "november novembre noviembre novembro ноября ноябрь",
-    "december dezember decembre diciembre dicembre dezembro декабря декабрь",
-)
-_ABBREVIATIONS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_NUMBER_OF_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-_NUMBER_OF_MONTH |= {name: number for number, name in enumerate(_ABBREVIATIONS, 1)} | {"sept": 9, "okt": 10, "dez": 12}
-# Words that are also a verb or a name: they are a month only with a day, a year, or "in" and its like next to them.
-_AMBIGUOUS = frozenset(
-    {"may", "march", "mars", "mar", "august", "mai", "mei", "jan", "dec", "april", "june", "sep", "avril", "marco"}
-)
-_WEEKDAYS = (
-    "monday maandag montag lundi lunes lunedi segunda-feira понедельник понедельника",
-    "tuesday dinsdag dienstag mardi martes martedi terca-feira вторник вторника",
-    "wednesday woensdag mittwoch mercredi miercoles mercoledi quarta-feira среду среды",
-    "thursday donderdag donnerstag jeudi jueves giovedi quinta-feira четверг четверга",
-    "friday vrijdag freitag vendredi viernes venerdi sexta-feira пятницу пятницы",
-    "saturday zaterdag samstag samedi sabado sabato субботу субботы",
-    "sunday zondag sonntag dimanche domingo domenica воскресенье воскресенья",
-)
-_NUMBER_OF_WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
-_NUMBER_OF_WEEKDAY |= {
-    f"{week}{sign}": number for week in ("周", "星期") for number, sign in enumerate("一二三四五六日")
-}
-_NUMBER_OF_WEEKDAY |= {f"{sign}曜日": number for number, sign in enumerate("月火水木金土日")}
-# Days ago, by the word for them.
-_DAYS_AGO = {
-    0: "today vandaag heute aujourd'hui hoy oggi hoje сегодня 今天 今日 오늘",
-    1: "yesterday gisteren gestern hier ayer ieri ontem вчера 昨天 昨日 어제",
-    2: "eergisteren vorgestern avant-hier anteayer позавчера 前天 一昨日 그저께",
-}
-_AGO_OF_WORD = {"the day before yesterday": 2, "day before yesterday": 2}
-_AGO_OF_WORD |= {word: days for days, words in _DAYS_AGO.items() for word in words.split()}
-_UNITS = {
-    "day": "days? dag dagen tage? tagen jours? dias? giorn[io] день дня дней 天 日 일",
-    "week": "weeks? weken wochen? semaines? semanas? settiman[ae] недел[яюиье] неделю 周 星期 週間? 주",
-    "month": "months? maand maanden monate? monaten mois mes meses mes[ei] месяцев месяца месяце месяц 个?月 か月 달",
-    "year": "years? jaar jaren jahre? jahren ans annees? annee anos? ann[io] года году год лет 年 년",
-}
-_UNIT = "|".join(f"(?P<{name}>{'|'.join(words.split())})" for name, words in _UNITS.items())
-_LONG_UNIT = _UNIT.partition("|(?P<week>")[2].join(("(?P<week>", ""))  # the last day is not yesterday
-_NUMBERS = (
-    "a an one een ein einem einer un une una uno один одну 一",
-    "two twee zwei deux dos due два две 二 两",
-    "three drie drei trois tres tre три 三",
-    "four vier quatre cuatro quattro четыре 四",
-    "five vijf funf cinq cinco cinque пять 五",
-    "six zes sechs seis sei шесть 六",
-    "seven zeven sieben sept siete sette семь 七",
-)
-_VALUE_OF_NUMBER = {word: value for value, words in enumerate(_NUMBERS, 1) for word in words.split()}
-_COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_VALUE_OF_NUMBER, key=len, reverse=True))})"
 
-_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
-_WEEKDAY = "|".join(sorted(_NUMBER_OF_WEEKDAY, key=len, reverse=True))
+def _read_words() -> dict[str, dict[str, int]]:
+    """Read the words of each kind, with their places."""
+    kinds: dict[str, dict[str, int]] = {}
+    for _, kind, *entries in read_table("day_words.txt"):
+        for place, entry in enumerate(entries):
+            forms = (form.replace("_", " ") for form in entry.split(",") if form != "_")
+            kinds.setdefault(kind, {}).update(dict.fromkeys(forms, place))
+    return kinds
+
+
+_WORDS = _read_words()
+_MONTHS = {word: place + 1 for word, place in (_WORDS["short"] | _WORDS["month"]).items()}
+_DAYS, _WEEKS, _, _YEARS = range(4)
+_PLACED = {"ago", "weekday", "brief", "unit", "number"}  # kinds of which an entry means its place
+# Around a word; Indian scripts have signs in it that are letters to a reader and not to `re`.
+_START, _END = r"(?<![\w\u0900-\u0dff])", r"(?![\w\u0900-\u0dff])"
+_WORD = r"(?:[^\W\d_]|[\u0900-\u0dff])++"
+_UNSPACED = "\u0e00"  # from here on, scripts without spaces between words
+
+
+def _list_words(*kinds: str, spaced: bool = True) -> str:
+    """Return a pattern for the words of these kinds, the longest first, in scripts with spaces or without."""
+    words = {word for kind in kinds for word in _WORDS[kind] if (word < _UNSPACED) == spaced}
+    return "|".join(sorted(words, key=len, reverse=True)).replace(" ", r"\s+") or "(?!)"
+
+
+def _look_up(kind: str, *, spaced: bool = True) -> str:
+    """Return a pattern for a word of a kind; a plain word in a script with spaces is looked up when it is read."""
+    words = [word for word in _WORDS[kind] if not (spaced and re.fullmatch(_WORD, word))]
+    own = [word for word in sorted(words, key=len, reverse=True) if (word < _UNSPACED) == spaced]
+    return f"(?P<{kind}>{'|'.join([*own, *([_WORD] if spaced else [])])})".replace(" ", r"\s+")
+
+
+_MONTH = f"(?:{_look_up('month')}{_END})"
+_THAI_MONTH = _look_up("month", spaced=False)
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 # Compiled for the first text that may match: that takes a millisecond.
 _ISO = r"\b(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])(?:[-/](?P<day>0[1-9]|[12]\d|3[01]))?\b"
+_COMPACT = r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 _NUMERIC = r"\b(?P<day>0?[1-9]|[12]\d|3[01])\.\s?(?P<month>0?[1-9]|1[0-2])\.(?:\s?(?P<year>(?:19|20)\d\d)\b|(?!\d))"
+_LATE_DAY, _MONTH_NUMBER = r"(?P<day>1[3-9]|2\d|3[01])", r"(?P<month>0?[1-9]|1[0-2])"  # of which the order is certain
+_DAY_FIRST = rf"(?<![\d/.-]){_LATE_DAY}[/_-]{_MONTH_NUMBER}[/_-]{_YEAR}(?![\d/.-])"
+_MONTH_FIRST = rf"(?<![\d/.-]){_MONTH_NUMBER}[/_-]{_LATE_DAY}[/_-]{_YEAR}(?![\d/.-])"
 _CJK = rf"(?:{_YEAR}\s*[年년]\s*)?(?P<month>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<day>3[01]|[12]\d|0?[1-9])\s*[日号일])?"
-_DAY_MONTH = rf"\b{_DAY}\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?"
-_MONTH_DAY = rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+|de\s+)?{_YEAR}\b)?"
+_VIETNAMESE = rf"\b(?:{_DAY}\s+)?thang\s+(?P<month>1[0-2]|0?[1-9])\b(?:,?\s+(?:nam\s+)?{_YEAR}\b)?"
+_DAY_MONTH = rf"\b{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?"
+_THAI = rf"(?:{_DAY}\s*)?{_THAI_MONTH}(?:\s*(?P<year>(?:19|20|25)\d\d)(?!\d))?"
+_YEAR_FIRST = rf"\b{_YEAR}\.?\s+{_MONTH}\.?\s+{_DAY}(?!\w)"
+_MONTH_DAY = rf"{_START}{_MONTH}\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+|de\s+)?{_YEAR}\b)?"
 _BARE_YEAR = rf"\b{_YEAR}\b"
 _LONGEST_BEFORE = 40  # characters that are looked at for a word before a month, blanks and all
-_BEFORE_A_MONTH = (
-    r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|early|late|mid|seit|sinds|depuis|desde)\s+$"
+_TO, _AND = rf"\.?\s*(?:[-–—~]|{_list_words('to')})\s*(?:the\s+)?", rf"\s*(?:{_list_words('and')})\s*"
+
+
+@lru_cache(maxsize=16)
+def _match_end(*kinds: str) -> re.Pattern[str]:
+    """Return a pattern for a word of these kinds at the end of the text before a day."""
+    glued = _list_words(*kinds, spaced=False)
+    return re.compile(rf"(?:{_START}(?:{_list_words(*kinds)})\s+|(?:{glued})\s*)$")
+
+
+def _make_phrases(*, spaced: bool) -> tuple[str, ...]:
+    """Make the patterns of phrases that relate to a day, those with more words first."""
+
+    def list_words(*kinds: str) -> str:
+        return f"(?:{_list_words(*kinds, spaced=spaced)})"
+
+    start, end, gap = (_START, _END, r"\s+") if spaced else ("", "", r"\s*")
+    unit, weekday = _look_up("unit", spaced=spaced), _look_up("weekday", spaced=spaced)
+    count = rf"(?:(?P<count>\d{{1,3}})\s*|{_look_up('number', spaced=spaced)}{gap})"
+    phrases = (
+        f"{start}(?P<few>{list_words('few')}){gap}{count}{unit}{end}",
+        f"{start}(?P<few>{list_words('late')}){gap}{unit}{end}",
+        f"{start}{count}{unit}{gap}{list_words('after')}{end}",
+        f"{start}(?:{list_words('before')}{gap}{count}|{list_words('just')}{gap}){unit}{end}",
+        f"{start}{unit}{gap}{list_words('long')}{end}",
+        f"{start}{list_words('last')}{gap}{unit}{end}",
+        f"{start}(?P<this>{list_words('this')}){gap}{unit}{end}",
+        f"{start}{unit}{gap}{list_words('past')}{end}",
+        f"{start}{unit}{gap}(?P<this>{list_words('present')}){end}",
+        f"{start}{_look_up('ago', spaced=spaced)}{end}",
+        f"{start}(?P<lead>{list_words('on', 'last')}){gap}{weekday}(?:{gap}{list_words('past')})?{end}",
+        f"{start}{weekday}{gap}{list_words('past', 'at')}{end}",
+        rf"(?<=\s){weekday}\W*$" if spaced else rf"(?!\A{list_words('weekday')}\W*\Z){weekday}",  # not alone
+        rf"{start}on\s+(?P<brief>{list_words('brief')}){end}",
+    )
+    return tuple(phrase for phrase in phrases if "(?:(?!))" not in phrase)
+
+
+_SPACED, _GLUED = _make_phrases(spaced=True), _make_phrases(spaced=False)
+# Each phrase of ASCII has a word that is the last of one of these.
+_RELATIVE_WORDS = frozenset(
+    word.split()[-1] for kind in _PLACED - {"number"} for word in _WORDS[kind] if word[2:] or kind != "brief"
 )
-_SINCE = r"(?:\b(?:since|seit(?: dem)?|sinds|depuis(?: le)?|desde(?: el)?|da|dal|с|со)\s+|自从?\s*|从\s*)$"
-# Before a day without a year that has no name of a month: "3.10." may be a version.
-_ON_A_DAY = r"\b(?:am|vom|zum|seit|bis|den|dem|der|op|le|el|il|om|du)\s+$"
-_LAST = r"last|previous|vorige?|letzte[nmrs]?|vergangene[nmrs]?|прошл\w+|上个?|先|지난|去|昨"
-_THIS = r"this|deze|dit|diese[nrsm]?|cette|ce|esta|este|questa|questo|эт(?:ой|у|ом|от)|[本这]个?|今|이번"
-_BEFORE_WEEKDAY = rf"on|since|am|vom|seit|op|sinds|afgelopen|le|depuis|el|desde|da|dal|na|в|во|с|со|{_LAST}"
-_WORD_AGO = "|".join(
-    word if word >= "\u3000" else rf"\b{word}\b" for word in sorted(_AGO_OF_WORD, key=len, reverse=True)
-)
-# Phrases that relate to a day, those with more words first.
-_RELATIVE = (
-    r"上?(?P<weekday>(?:周|星期)[一二三四五六日]|[月火水木金土日]曜日)",
-    rf"\b(?P<few>last|past|letzten|laatste|afgelopen|dernier[es]*|ultim[oa]s|последние)\s+{_COUNT}\s+(?:{_UNIT})\b",
-    rf"\b(?P<few>past|afgelopen|последн\w+)\s+(?:{_UNIT})\b",
-    rf"\b{_COUNT}\s*(?:{_UNIT})\s+(?:ago|geleden|fa|atras|назад)\b",
-    rf"\b(?:vor|il y a|hace|ha)\s+{_COUNT}\s+(?:{_UNIT})\b",
-    rf"{_COUNT}\s*(?:{_UNIT})之?前",
-    rf"\b(?:{_LONG_UNIT})\s+назад\b",
-    rf"(?<!\w)(?:{_LAST})\s*(?:{_LONG_UNIT})(?!\w*[a-zа-я])",
-    rf"(?<!\w)(?P<this>{_THIS})\s*(?:{_UNIT})(?!\w*[a-zа-я])",
-    rf"\b(?:{_LONG_UNIT})\s+(?:derniere?|passee?|pasad[oa]|scors[oa]|passad[oa])\b",
-    _WORD_AGO,
-    rf"\b(?:{_BEFORE_WEEKDAY})\s+(?P<weekday>{_WEEKDAY})(?:\s+(?:dernier|pasado|scorso))?(?!\w)",
-    rf"\b(?P<weekday>{_WEEKDAY})\s+(?:dernier|pasado|scorso)\b",
-)
-# Each such phrase has a word that begins with one of these, or one beyond ASCII.
-_RELATIVE_WORDS = (
-    *(word.partition("'")[0] for word in _AGO_OF_WORD),
-    *_NUMBER_OF_WEEKDAY,
-    *(re.sub(r".\?|\[.*", "", word) for words in _UNITS.values() for word in words.split()),
-)
-_CALENDAR = (_ISO, _NUMERIC, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR)
-_LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_CALENDAR = (
+    _ISO, _COMPACT, _NUMERIC, _DAY_FIRST, _MONTH_FIRST, _YEAR_FIRST, _CJK, _VIETNAMESE, _THAI, _DAY_MONTH, _MONTH_DAY,
+    _BARE_YEAR,
+)  # fmt: skip
+_LENGTHS = (1, 7, 30, 365)  # of the units, in days
 
 # How long after what it tells of a note may be written, and how long before.
 LATE_DAYS, EARLY_DAYS = 45, 10
 MAX_DAY_TERMS = 31  # of a mention; a longer time is looked up by its months
 MAX_MONTH_TERMS = 24
+BUDDHIST_ERA = 543
 # A day in a name: `2026-05-10`, `2026_05_10`, `2026.05.10` or `2026 05 10`; `20260510`, alone or before a time of day;
 # `10-05-2026`, where only one reading is a day, or `10.05.2026`; `2026/05/10` and `2026/05-May/10-x` in folders.
 _NAMED = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_. ]?)(\d\d)\2(\d\d)(?:\d{4}|\d{6})?(?!\d)")
 _NAMED_SHORT = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_])(\d\d?)\2(\d\d?)(?!\d)")
-_NAMED_LAST = re.compile(r"(?<!\d)(\d\d?)([-_.])(\d\d?)\2((?:19|20)\d\d)(?!\d)")
 _IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_./])")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
-_TITLE_DAY = re.compile(
-    rf"[\W_]*(?:(?:{_WEEKDAY}|mon|tues?|wed|thu(?:rs)?|fri|sat|sun|mo|di|mi|do|fr|sa|so)[\W_]+)?(?=\d|(?:{_MONTH})\b)"
-)
+_FIRST_WEEKDAY = rf"{_look_up('weekday')}[\W_]+(?=.)"
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}([-_.])\d{2}\1\d{2}\s*")
 
 
@@ -177,9 +165,7 @@ class DateMention(Struct, frozen=True):
 
     def _rate_nearness(self, year: int, day: date) -> float:
         month = self.month or 1
-        try:
-            first = date(year, month, self.day or 1)
-        except ValueError:
+        if (first := _make_day(year, month, self.day or 1)) is None:
             return 0.0
         last = first if self.day else date(year, month, monthrange(year, month)[1])
         if day < first:
@@ -239,23 +225,29 @@ def parse_day(text: str) -> date | None:
     for match in (*_NAMED.finditer(text), *_NAMED_SHORT.finditer(text)):
         if day := _make_day(match[1], match[3], match[4]):
             return day
-    for first, sign, second, year in _NAMED_LAST.findall(text):
-        both = {_make_day(year, second, first)} | ({_make_day(year, first, second)} if sign != "." else set())
-        if len(both - {None}) == 1:
-            return (both - {None}).pop()
-    if not any(map(str.isdigit, text)):
-        return None
-    mentions = (mention for mention, _ in split_dates(text) if isinstance(mention, DateMention))
-    days = (_make_day(each.year, each.month, each.day) for each in mentions if each.year and each.day)
+    days = (_make_day(each.year, each.month, each.day) for each in find_dates(text) if each.year and each.day)
     return next(filter(None, days), None)
 
 
-def parse_title_day(title: str) -> date | None:
-    """Return the day that a title begins with, also after a weekday; None for one that only mentions a day."""
-    folded = fold(title)
-    if (start := _TITLE_DAY.match(folded)) is None:
+@lru_cache(maxsize=4096)  # a title is of many chunks
+def parse_title_day(title: str, year: int | None = None) -> date | None:
+    """Return the day that a title begins with, also after a weekday; None for one that only mentions a day.
+
+    Args:
+        title: The title.
+        year: The year of a day that the title names without one.
+    """
+    text = fold(title).strip("#*<>[]() \t")
+    first = re.match(_FIRST_WEEKDAY, text)
+    if first and any(first["weekday"] in _WORDS[kind] for kind in ("weekday", "brief", "date")):
+        text = text[first.end() :]
+    if not text[:1].isdigit() and re.split(r"[\W\d_]", text, maxsplit=1)[0] not in _MONTHS:
         return None
-    return parse_day(" ".join(folded[start.end() :].split()[:3]))
+    if day := parse_day(text.partition(" ")[0]):
+        return day
+    starts = (mention for mention, part in split_dates(text) if text.startswith(part))
+    mention = next(starts, None)
+    return _make_day(mention.year or year, mention.month, mention.day) if isinstance(mention, DateMention) else None
 
 
 def is_date_title(text: str) -> bool:
@@ -316,8 +308,8 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
         query: The query.
         today: The day of the query, to which "yesterday" and "last week" relate; None leaves these out.
     """
-    text = fold(query).replace("\u2019", "'")
-    mentions: list[tuple[Mention, str]] = []
+    whole = text = fold(query).replace("\u2019", "'")
+    mentions: list[tuple[int, Mention, str]] = []
 
     def take(pattern: str) -> None:
         nonlocal text
@@ -326,28 +318,52 @@ def split_dates(query: str, today: date | None = None) -> list[tuple[Mention, st
             start, end = match.span()
             mention = _read_mention(match, text[max(0, start - _LONGEST_BEFORE) : start], today)
             if mention is not None:
-                mentions.append((mention, match.group()))
+                mentions.append((start, mention, match.group()))
                 left += [text[at:start], " " * (end - start)]
                 at = end
         text = "".join([*left, text[at:]])
 
-    may_relate = not text.isascii() or any(word.startswith(_RELATIVE_WORDS) for word in text.replace("'", " ").split())
-    for pattern in _RELATIVE if today is not None and may_relate else ():
-        take(pattern)
-    for pattern in _CALENDAR if any(map(str.isdigit, text)) else (_MONTH_DAY,):
-        take(pattern)
-    return mentions
+    words = set(re.findall(r"[\w'-]+", text))
+    if today is not None and not (text.isascii() and _RELATIVE_WORDS.isdisjoint(words)):
+        for pattern in _SPACED if max(text, default="") < _UNSPACED else (*_GLUED, *_SPACED):
+            take(pattern)
+    if any(map(str.isdigit, text)):
+        for pattern in _CALENDAR:
+            take(pattern)
+    elif not (text.isascii() and words.isdisjoint(_MONTHS)):
+        take(_THAI)
+        take(_MONTH_DAY)
+    mentions.sort(key=itemgetter(0))
+    return [(mention, part) for _, mention, part in (_join_ranges(mentions, whole, today) if today else mentions)]
+
+
+def _join_ranges(mentions: list[tuple[int, Mention, str]], text: str, today: date) -> list[tuple[int, Mention, str]]:
+    """Join the first and the last day of a time: "between May 3 and May 5", "3 to 5 May"."""
+    joined: list[tuple[int, Mention, str]] = []
+    for at, mention, part in mentions:
+        last, own = mention.find_single_day(today), (at, mention, part)
+        before = joined[-1] if joined else None
+        if last and before and (first := before[1].find_single_day(last)) and first < last:
+            link, between = text[before[0] + len(before[2]) : at], _match_end("between").search(text[: before[0]])
+            if re.fullmatch(_TO, link) or (between and re.fullmatch(_AND, link)):
+                start = between.start() if between else before[0]
+                joined[-1:], own = [], (start, DayRange(first, last), text[start : at + len(part)])
+        elif last and (day := re.search(rf"(?<!\d)(\d\d?){_TO}$", text[:at])) and int(day[1]) in range(1, last.day):
+            first = last.replace(day=int(day[1]))
+            own = (day.start(), DayRange(first, last), text[day.start() : at + len(part)])
+        joined.append(own)
+    return joined
 
 
 def _read_mention(match: re.Match[str], before: str, today: date | None) -> Mention | None:
     """Return the date or days of a match, or None if it is not a date."""
-    groups = match.groupdict()
-    if match.re.pattern in _CALENDAR or today is None:
-        mention: Mention | None = _read_date(match, before, today)
+    mention: Mention | None
+    if "month" in match.re.groupindex or "year" in match.re.groupindex or today is None:
+        mention = _read_date(match, before, today)
     else:
-        mention = _read_relative(groups, match, today)
-    lead = before + (match[0][: match.start("weekday") - match.start()] if groups.get("weekday") else "")
-    if mention is None or today is None or not re.search(_SINCE, lead):
+        mention = _read_relative(match, before, today)
+    lead = f"{before}{match.groupdict().get('lead') or ''} "
+    if mention is None or today is None or not _match_end("since").search(lead):
         return mention
     first = mention.first if isinstance(mention, DayRange) else _find_first(mention, today)
     return DayRange(first, today)
@@ -355,39 +371,46 @@ def _read_mention(match: re.Match[str], before: str, today: date | None) -> Ment
 
 def _read_date(match: re.Match[str], before: str, today: date | None) -> DateMention | None:
     year, month, day = map(match.groupdict().get, ("year", "month", "day"))
-    is_doubtful = month in _AMBIGUOUS or month in _ABBREVIATIONS
-    if is_doubtful and not (day or year or re.search(_BEFORE_A_MONTH, before)):
+    is_doubtful = month in _WORDS["doubtful"] or month in _WORDS["short"]
+    if is_doubtful and not (day or year or _match_end("in", "last", "this").search(before)):
         return None
-    if match.re.pattern == _NUMERIC and not year and not re.search(_ON_A_DAY, before):
+    number = None if month is None else int(month) if month.isdigit() else _MONTHS.get(" ".join(month.split()), 0)
+    # "3.10." may be a version.
+    if number == 0 or (match.re.pattern == _NUMERIC and not year and not _match_end("date").search(before)):
         return None
-    number = None if month is None else int(month) if month.isdigit() else _NUMBER_OF_MONTH[month]
-    if today and number and not year and re.search(rf"(?:{_LAST})\s+$", before):
+    if today and number and not year and _match_end("last").search(before):
         year = str(today.year - (number >= today.month))
-    return DateMention(int(year) if year else None, number, int(day) if day else None)
+    return DateMention(
+        int(year) - BUDDHIST_ERA * year.startswith("25") if year else None, number, int(day) if day else None
+    )
 
 
-def _read_relative(groups: dict[str, str | None], match: re.Match[str], today: date) -> DayRange | None:
+def _read_relative(match: re.Match[str], before: str, today: date) -> DayRange | None:
     """Return the days of a phrase such as "yesterday", "last week", "two days ago" or "on Monday"."""
-    if (days := _AGO_OF_WORD.get(match[0])) is not None:
-        day = today - timedelta(days)
-        return None if match[0] == "hier" and _is_german(match.string) else DayRange(day, day)
-    if weekday := groups.get("weekday"):
-        day = today - timedelta((today.weekday() - _NUMBER_OF_WEEKDAY[weekday] - 1) % 7 + 1)
-        return DayRange(day, day)
-    unit = next(name for name in _UNITS if groups.get(name))
-    count = groups.get("count")
-    value = 1 if count is None else int(count) if count.isdigit() else _VALUE_OF_NUMBER[count]
-    if groups.get("few"):
-        return DayRange(today - timedelta(value * _LENGTHS[unit]), today)
-    return _find_unit(today, unit, 0 if groups.get("this") else value)
+    groups = {name: " ".join(text.split()) for name, text in match.groupdict().items() if text}
+    places = {kind: _WORDS[kind].get(word, -1) for kind, word in groups.items() if kind in _PLACED}
+    if -1 in places.values():
+        return None
+    if "unit" not in groups:
+        weekday = places.get("weekday", places.get("brief", 0))
+        day = today - timedelta(places.get("ago", (today.weekday() - weekday - 1) % 7 + 1))
+        is_other = (match[0] == "hier" and _is_german(match.string)) or _match_end("not").search(before)
+        return None if is_other else DayRange(day, day)
+    value = int(groups["count"]) if "count" in groups else places.get("number", 0) + 1
+    if "few" in groups:
+        return DayRange(today - timedelta(value * _LENGTHS[places["unit"]]), today)
+    is_last_day = places["unit"] == _DAYS and groups.keys().isdisjoint(
+        {"count", "number", "this"}
+    )  # it is not yesterday
+    return None if is_last_day else _find_unit(today, places["unit"], 0 if "this" in groups else value)
 
 
-def _find_unit(today: date, unit: str, back: int) -> DayRange:
+def _find_unit(today: date, unit: int, back: int) -> DayRange:
     """Return a day, week, month or year before today, by the number of such units; of the present one, up to today."""
-    if unit in {"day", "week"}:
-        first = today - timedelta(back) if unit == "day" else today - timedelta(today.weekday() + 7 * back)
+    if unit in {_DAYS, _WEEKS}:
+        first = today - timedelta(today.weekday() * unit + _LENGTHS[unit] * back)
         return DayRange(first, min(today, first + timedelta(_LENGTHS[unit] - 1)))
-    if unit == "year":
+    if unit == _YEARS:
         return DayRange(date(today.year - back, 1, 1), min(today, date(today.year - back, 12, 31)))
     year, month = divmod(12 * today.year + today.month - 1 - back, 12)
     return DayRange(date(year, month + 1, 1), min(today, date(year, month + 1, monthrange(year, month + 1)[1])))

@@ -27,12 +27,16 @@ FOREIGN_LETTERS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+def read_table(name: str) -> list[list[str]]:
+    """Read a file of words beside this one: the fields of each line that is no comment."""
+    lines = Path(__file__).with_name(name).read_text("utf-8").splitlines()
+    return [line.split() for line in lines if not line.startswith("#")]
+
+
 def _read_words() -> dict[str, frozenset[str]]:
     words: dict[str, set[str]] = {}
-    for line in Path(__file__).with_name("stop_words.txt").read_text("utf-8").splitlines():
-        name, *own = line.split()
+    for name, *own in read_table("stop_words.txt"):
         words.setdefault(name, set()).update(own)
-    del words["#"]
     return {name: frozenset(own) for name, own in words.items()}
 
 

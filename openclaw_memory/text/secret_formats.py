@@ -91,8 +91,7 @@ LISTED: tuple[Format, ...] = (
     Format("eyJrIjoi", r"eyJrIjoi[A-Za-z0-9]{60,}={0,2}"),  # Grafana, the older ones
     Format("api_org_", r"api_org_[A-Za-z]{34}"),  # Hugging Face, of an organisation
     Format("pscale_", r"pscale_(?:tkn|oauth|pw)_[A-Za-z0-9_=.-]{32,}"),  # PlanetScale
-    Format("sntrys_", r"sntrys_[A-Za-z0-9+/=_]{40,}"),  # Sentry
-    Format("sntryu_", r"sntryu_[a-f0-9]{64}"),
+    Format("sntry", r"sntry(?:s_[A-Za-z0-9+/=_]{40,}|u_[a-f0-9]{64})"),  # Sentry
     Format("rdme_", r"rdme_[a-z0-9]{70}"),  # ReadMe
     Format("shippo_", r"shippo_(?:live|test)_[A-Fa-f0-9]{40}"),
     Format("sm_", r"sm_[aps]at_[A-Za-z0-9]{16}"),  # SettleMint
