@@ -11,11 +11,14 @@ from msgspec.structs import replace
 
 from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import code_table, erasure, fts, rows, vector_rows
+from openclaw_memory.store import code_table, fts, rebuild, rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
-from openclaw_memory.store.footprint import estimate_bytes
 from openclaw_memory.types import StoreInfo
 
+# What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
+EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 12_000, 256
+BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
+BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
 ID_AT = 68  # where SQLite's header has the application's id
 
 COUNTS = """
@@ -68,8 +71,14 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
             **{name: str(fetch(db, statement)[0][0]) for name, statement in statements.items()},
         },
         memory_bytes=estimate_bytes(chunks, dims or 0),
-        unerased=erasure.is_pending(db),
+        unerased=rebuild.has_unerased(db),
     )
+
+
+def estimate_bytes(chunks: int, dims: int) -> int:
+    """Return how much memory an index of so many chunks may come to take, with some room to grow."""
+    of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
+    return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
 
 
 def list_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:

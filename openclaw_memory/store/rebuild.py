@@ -1,8 +1,14 @@
-"""Build the next index in a file next to the live one: copied, published into it, put in its place, and removed."""
+"""Write an index anew, in a file next to the live one or in place, and erase the bytes of removed texts.
+
+`PRAGMA secure_delete` is not enough to erase a text: pages that SQLite balances keep copies of rows that have moved
+away. Only a file that is written again from its rows holds nothing but the index. Rows that go are noted when they go,
+and erased at the end of a sync.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -13,8 +19,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from openclaw_memory.errors import IndexLockedError, StoreError, suggest_remedy
-from openclaw_memory.store import connection
-from openclaw_memory.store.connection import Connections, connect, create_file, fetch, is_index
+from openclaw_memory.store import connection, fts
+from openclaw_memory.store.connection import WRITE, Connections, begin, connect, create_file, fetch, is_index
+from openclaw_memory.store.rows import SET_META
 from openclaw_memory.workspace.atomic import open_folder
 
 if TYPE_CHECKING:
@@ -24,6 +31,10 @@ if TYPE_CHECKING:
 SUFFIX = ".rebuild-"
 # A search holds the index that it began with for a few hundredths of a second; so often, and so long, it is waited for.
 SETTLE_TRIES, SETTLE_PAUSE = 20, 0.02
+# Rows of meta: one that is there while no vector may have become unused since the last pruning; and a number, another
+# one after each removal, while there is something to erase.
+PRUNED, ERASE = "pruned", "erase"
+ERASE_TRIES = 5  # a tenth of a second: searches are over by then, and other readers are not waited for
 ALONE_MS = 1000  # a search that began before is over by then
 NO_KEY = "key="  # tells SQLite that a copy has no key, as the original may have one
 
@@ -181,3 +192,52 @@ def _copy_with_hook(db: apsw.Connection, index: Path, hook: ConnectionHook | Non
         _remove_files(copy.parent, copy.name)
         raise
     return copy
+
+
+# --- erasing ----------------------------------------------------------------------------------------------------------
+
+
+def record_removal(db: apsw.Connection, *, erase: bool) -> None:
+    """Note, in the transaction of a change, that vectors may be in no use; with `erase`, that a text was removed."""
+    db.execute("DELETE FROM meta WHERE key = ?", (PRUNED,))
+    if erase:
+        db.execute(SET_META, (ERASE, secrets.randbits(60)))
+
+
+def has_leftovers(db: apsw.Connection, *, keep_unused: bool) -> bool:
+    """Return whether there is anything to prune or to erase."""
+    return has_unerased(db) or (not keep_unused and _read_value(db, PRUNED) is None)
+
+
+def has_unerased(db: apsw.Connection) -> bool:
+    """Return whether a removed text was not erased yet."""
+    return _read_value(db, ERASE) is not None
+
+
+def mark_pruned(db: apsw.Connection) -> None:
+    """Note, in the transaction that removes unused vectors, that it did."""
+    db.execute(SET_META, (PRUNED, 1))
+
+
+def erase(db: apsw.Connection) -> None:
+    """Erase the bytes of removed rows, outside any transaction.
+
+    Something stays while a reader, in any process, still holds an old state: the next sync goes on.
+    """
+    if (number := _read_value(db, ERASE)) is None:
+        return
+    with begin(db, WRITE):
+        fts.merge(db)
+    # An index beyond the page cache would be in memory as a whole, did the copy go where temporary tables go.
+    fetch(db, "PRAGMA temp_store = FILE")
+    try:
+        db.execute("VACUUM")
+    finally:
+        fetch(db, "PRAGMA temp_store = MEMORY")
+    if settle(db, ERASE_TRIES):
+        db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, number))
+
+
+def _read_value(db: apsw.Connection, name: str) -> int | None:
+    values = fetch(db, "SELECT value FROM meta WHERE key = ?", (name,))
+    return values[0][0] if values else None

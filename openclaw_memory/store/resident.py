@@ -20,7 +20,7 @@ import numpy as np
 
 from openclaw_memory.store import fts, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.footprint import (
+from openclaw_memory.store.integrity import (
     BYTES_OF_CHUNK,
     BYTES_OF_TEXT,
     EXACT_BYTES,

@@ -6,7 +6,7 @@
 -- 'note:<name>': a short text that outlives a reset.
 -- 'files_change': another text after each change of files.
 -- 'document_vectors_change': another text after each change of document_vectors or of the vectors that it names.
--- 'changes': which chunks the last writes removed, as JSON (changes.py).
+-- 'changes': which chunks the last writes removed, as JSON (rows.py).
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 

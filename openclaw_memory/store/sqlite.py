@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import (
     document_rows,
-    erasure,
     filter_cache,
     fts,
     integrity,
@@ -296,7 +295,7 @@ class SqliteStore:
                 from openclaw_memory.store.vectors import shrink_vectors
 
                 shrink_vectors(db, model_id, dims)
-            erasure.record_removal(db, erase=True)
+            rebuild.record_removal(db, erase=True)
         return name
 
     def _clear(self, db: apsw.Connection) -> None:
@@ -363,7 +362,7 @@ class SqliteStore:
             self._update_codes(db, dims, removed, added)
             if new:
                 rows.record_changes(db, removed)
-                erasure.record_removal(
+                rebuild.record_removal(
                     db, erase=not lines <= rows.list_lines(row for _, chunks in new for row in chunks)
                 )
 
@@ -385,7 +384,7 @@ class SqliteStore:
             removed, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             self._update_codes(db, dims, removed, added)
             rows.record_changes(db, removed, same)
-            erasure.record_removal(db, erase=not lines <= rows.list_lines(chunks))
+            rebuild.record_removal(db, erase=not lines <= rows.list_lines(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
@@ -396,7 +395,7 @@ class SqliteStore:
             self._update_codes(db, vector_rows.read_dims(db), removed, [])
             rows.record_changes(db, removed)
             if count:
-                erasure.record_removal(db, erase=True)
+                rebuild.record_removal(db, erase=True)
             return count
 
     def find_keys(
@@ -442,7 +441,7 @@ class SqliteStore:
             vector_rows.add_vectors(db, model_id, keys, pack(matrix, exactly=not of_chunks))
             if token_codes is not None:
                 vector_rows.add_codes(db, model_id, keys, token_codes)
-            erasure.record_removal(db, erase=False)
+            rebuild.record_removal(db, erase=False)
             if document_rows.has_table(db):
                 document_rows.mark_change(db, model_id)
 
@@ -453,13 +452,13 @@ class SqliteStore:
         rewritten. Text that a reader holds is erased by the first call after it has ended.
         """
         with self._connections.read() as db:
-            if not erasure.is_due(db, keep_unused=keep_unused):
+            if not rebuild.has_leftovers(db, keep_unused=keep_unused):
                 return 0
         removed: list[int] = []
         if not keep_unused:
             with self._connections.write() as db:
-                erasure.mark_pruned(db)
-                with_documents, is_erasing = document_rows.has_table(db), erasure.is_pending(db)
+                rebuild.mark_pruned(db)
+                with_documents, is_erasing = document_rows.has_table(db), rebuild.has_unerased(db)
                 removed = vector_rows.prune(db, with_documents=with_documents, is_erasing=is_erasing)
                 vector_rows.prune_codes(db, vector_rows.as_json(removed))
         self._erase()
@@ -467,7 +466,7 @@ class SqliteStore:
 
     def _erase(self) -> None:
         with self._connections.lock() as db:
-            erasure.erase(db)
+            rebuild.erase(db)
 
     def find_hits(self, request: HitRequest) -> Hits:
         """Find chunks by keywords and vector, in one transaction.
@@ -566,7 +565,7 @@ class SqliteStore:
         """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
             if forgotten := rows.write_meta_text(db, name, text):
-                erasure.record_removal(db, erase=True)
+                rebuild.record_removal(db, erase=True)
         if forgotten:
             self._erase()
 

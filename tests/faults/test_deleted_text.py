@@ -219,9 +219,9 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from openclaw_memory import Memory
-from openclaw_memory.store import erasure
+from openclaw_memory.store import rebuild
 
-erasure.erase = lambda *_: os._exit(9)
+rebuild.erase = lambda *_: os._exit(9)
 Memory.open(sys.argv[1]).sync()
 """
 
