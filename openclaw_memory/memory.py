@@ -139,8 +139,8 @@ class Memory:
     ) -> Self:
         """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
 
-        `<workspace>/.memory/config.toml` may set globs of files, and extra paths inside. What is wrong in it is
-        ignored, and named in `status().notices`.
+        `<workspace>/.memory/config.toml` may set globs of files, extra paths inside, and where the notes of days are.
+        What is wrong in it is ignored, and named in `status().notices`.
 
         Args:
             path: An existing folder of notes.
@@ -155,12 +155,11 @@ class Memory:
             WorkspaceError: `path` is missing or is not a folder.
             ConfigError: The provider or the store is unknown, does not go with the codec, or has a wrong type.
         """
-        from openclaw_memory.backends.workspace_setup import load_codec
+        from openclaw_memory.backends.workspace_setup import load_codec, with_settings_inside
         from openclaw_memory.config.config import check_config
         from openclaw_memory.embeddings.selection import make_selector
         from openclaw_memory.store.registry import choose_store
         from openclaw_memory.workspace import Workspace
-        from openclaw_memory.workspace.settings import with_settings_inside
 
         settings = check_config(config)
         workspace = Workspace.open(path, settings.files)
@@ -170,7 +169,7 @@ class Memory:
         return cls(
             replace(
                 workspace,
-                files=structs.replace(workspace.files, settings=settings.files, codec=codec),
+                files=structs.replace(workspace.files, settings=settings.files, journal=settings.journal, codec=codec),
                 sessions=settings.sessions,
             ),
             index_store,
@@ -323,7 +322,7 @@ class Memory:
         skip_existing: bool = False,
         quoted_from: str | None = None,
     ) -> Excerpt:
-        """Add `text` to `memory/<date>.md` in one atomic write and return its lines. See `Notes.append`."""
+        """Add `text` to the note of a day in one atomic write and return its lines. See `Notes.append`."""
         return self.notes.append(text, date=date, title=title, skip_existing=skip_existing, quoted_from=quoted_from)
 
     def edit(self, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:

@@ -84,7 +84,6 @@ class Retriever:
         """Return the results from one state of the index, with the reasons that limit them."""
         from openclaw_memory.search.candidates import list_languages
         from openclaw_memory.search.search import IndexView, search
-        from openclaw_memory.workspace.days import get_local_now
 
         embedder, reason, stale = self._choose_embedder(state)
         languages = list_languages(state.store)
@@ -92,7 +91,7 @@ class Retriever:
             store=state.store,
             embedder=embedder,
             lines=self._get_lines(embedder, languages),
-            today=get_local_now(self._config.sessions.timezone, request.now).date(),
+            today=self._workspace.get_time(request.now).date(),
             languages=languages,
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
             max_transcript_share=MAX_TRANSCRIPT_SHARE,

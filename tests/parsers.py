@@ -25,7 +25,7 @@ from openclaw_memory.text.quotation import find_source
 from openclaw_memory.text.quotation import quote as quotation
 from openclaw_memory.text.terms import select_content_words, split_query
 from openclaw_memory.types.files import parse_citation
-from openclaw_memory.workspace.days import to_day
+from openclaw_memory.workspace.time_zone import to_day
 from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

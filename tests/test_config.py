@@ -1,6 +1,7 @@
 """Settings: what is clamped with a word, what is refused, and which file may set what."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_the_ends_of_a_range_are_taken_as_they_are_and_numbers_beyond_are_clampe
         ({"search": {"fusion": "rrf"}}, "search.fusion"),
         ({"chunking": {"style": "words"}}, "chunking.style"),
         ({"files": {"extra_paths": "x"}}, "files.extra_paths must be a list of strings, not 'x'"),
-        ({"files": {"allow_hard_links": 1}}, "files.allow_hard_links must be true or false, not 1"),
+        ({"sync": {"on_open": 1}}, "sync.on_open must be true or false, not 1"),
         ({"embedding": {"model": 3}}, "embedding.model must be a string, not 3"),
         ({"serch": {}}, "serch"),
         ({"search": {"max_result": 6}}, "search.max_result"),
@@ -278,7 +279,6 @@ def test_a_workspace_may_set_globs(tmp_path):
         ('[files]\nextra_paths = ["./web/node_modules/x"]\n', "files.extra_paths './web/node_modules/x'"),
         ('[files]\nextra_paths = ["AGENTS.md"]\n', "files.extra_paths 'AGENTS.md'"),
         ('[files]\nextra_paths = ["a\\u001bb"]\n', r"files.extra_paths 'a\x1bb'"),
-        ("[files]\nallow_hard_links = true\n", "files.allow_hard_links"),
         ("[search]\nmin_score = 0.9\n", "search.min_score"),
         ('[embedding]\nbase_url = "http://evil"\n', "embedding.base_url"),
         ('[defaults]\nembedding.provider = "openai"\n', "defaults.embedding"),
@@ -289,6 +289,27 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
     config = of_workspace(MemoryConfig(), toml(tmp_path, text))
     assert structs.replace(config, notices=()) == MemoryConfig()
     assert any(f": {named} may not be set" in notice for notice in config.notices)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'folder = "../out"',
+        'folder = "/tmp"',
+        'folder = ".git"',
+        'folder = "a\\\\b"',
+        'name = "AGENTS"',
+        'name = "../../YYYY-MM-DD"',
+    ],
+)
+def test_a_journal_outside_or_of_no_day_is_an_error_and_from_a_workspace_ignored(tmp_path, table):
+    with pytest.raises(ConfigError, match="journal"):
+        MemoryConfig().replace({"journal": tomllib.loads(table)})
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f"[journal]\n{table}\n"))
+    assert config.journal == MemoryConfig().journal
+    assert "journal" in config.notices[0]
+    own = MemoryConfig().replace({"journal": {"folder": "Diary"}})
+    assert of_workspace(own, toml(tmp_path, '[journal]\nfolder = "Daily"\n')).journal.folder == "Diary"
 
 
 @pytest.mark.parametrize(

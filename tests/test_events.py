@@ -27,11 +27,11 @@ from openclaw_memory.workspace.session_log import SessionLog
 # They hand out and change nothing of what is remembered, or are made of methods that are marked.
 SILENT = {
     Memory: "append close delete documents edit embedder for_agent index_path is_current open records status sync watch",
-    Notes: "find_missing sync_soon",
+    Notes: "sync_soon",
     Sessions: "flush log",
     Control: "list_sealed reseal",
-    Workspace: """can_be_written count_added_lines events files list_notes_at locate open open_log policies read read_indexed
-        refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
+    Workspace: """can_be_written count_added_lines events files find_note get_time list_notes_at locate open open_log policies read read_indexed
+        refresh read_excerpt read_parts render_lines resolve root scan sessions suggest_setup zone""",
     SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
     Records: "list_problems",
     Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",

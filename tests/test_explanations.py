@@ -87,7 +87,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RECORDS, f"the latest {resolution.MAX_WAITING} observations"),
         (RECORDS, f"surer, up to {resolution.MAX_CONFIDENCE}:"),
         (RECORDS, f"has held for {resolution.STABLE_DAYS} days"),
-        (RECORDS, "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact)),
+        (RECORDS, "`{}`, `{}` and `{}`".format(*resolution.HIGH_IMPACT)),
         (
             RECORDS,
             "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",

@@ -59,18 +59,6 @@ def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, f
     assert run("doctor", "--workspace", vault).code == 0
 
 
-@pytest.mark.parametrize("way", ["in code", "by the command"])
-def test_all_markdown_of_a_folder_can_be_searched(run, vault, way):
-    config = MemoryConfig(files=FilesConfig(extra_paths=(".",))) if way == "in code" else None
-    if way == "by the command":
-        assert run("init", "--all-markdown", "--workspace", vault).code == 0
-    with Memory.open(vault, config=config) as memory:
-        report = memory.sync()
-        assert sorted(report.added) == ["Daily/2026-11-21.md", "Projects/Mill.md", "Welcome.md"]
-        assert memory.search("When is the launch?")[0].path == "Daily/2026-11-21.md"
-        assert "sails" in memory.get("Projects/Mill.md", start=3).text
-
-
 def test_settings_that_a_folder_has_already_are_not_overwritten(run, vault):
     settings = vault / ".memory" / "config.toml"
     settings.parent.mkdir()

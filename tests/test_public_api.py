@@ -21,7 +21,7 @@ FRONT_DOOR = {
     "append": ["text", "date", "title", "skip_existing", "quoted_from"],
     "edit": ["path", "start", "end", "text", "expected"],
     "delete": ["path", "start", "end", "expected"],
-    "notes.append": ["text", "date", "title", "skip_existing", "quoted_from"],
+    "notes.append": ["text", "date", "title", "skip_existing", "quoted_from", "path"],
     "notes.sync_soon": [],
     "notes.promote": ["path", "start", "end", "section", "expected"],
     "notes.bootstrap": ["private", "max_chars", "now"],

@@ -27,9 +27,9 @@ HANDED_ON = {
     "embedding.batch_size",
     "embedding.model",
 }
-# What reads these is a watcher, a framework's middleware, another program's command, or a file with hard links.
+# What reads these is a watcher, a framework's middleware, or another program's command.
 READ_BY_OTHERS = {
-    "sync.debounce_seconds", "recall.get_lines", "recall.max_chars", "files.allow_hard_links",
+    "sync.debounce_seconds", "recall.get_lines", "recall.max_chars",
 }  # fmt: skip
 
 
@@ -67,7 +67,9 @@ def reads(monkeypatch):
         def get(self, name):
             code = sys._getframe(1).f_code
             is_ours = "openclaw_memory" in code.co_filename and "/openclaw_memory/config/" not in code.co_filename
-            if name in names and (is_ours or code.co_name in {"flushes", "get_reserve", "get_soft_threshold"}):
+            if name in names and (
+                is_ours or code.co_name in {"flushes", "get_reserve", "get_soft_threshold", "pattern"}
+            ):
                 seen.add(f"{part}.{name}")
             return object.__getattribute__(self, name)
 

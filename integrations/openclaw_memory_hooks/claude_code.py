@@ -132,7 +132,7 @@ def _request_notes(event: Event, memory: Memory) -> str:
     if not lost:
         return ""
     root, day = memory.workspace.root, memory.workspace.get_time().date()
-    words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
+    words = _COMPACTED.format(path=log.path, root=root, note=root / memory.workspace.files.find_day(day))
     return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
 
 

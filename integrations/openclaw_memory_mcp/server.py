@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from zoneinfo import ZoneInfo
 
 import anyio
 import anyio.to_thread
@@ -211,9 +209,8 @@ class MemoryServer:
                 raise MCPError(INVALID_PARAMS, "the argument question is missing: say what to recall")
             return await self._run(context, lambda: _require(self._recall(context, question), question))
         if params.name == "flush" and self.offer.append:
-            zone = self.memory.config.sessions.timezone
-            day = datetime.now(UTC).astimezone(ZoneInfo(zone) if zone else None).date()
-            return _require(Flush.make_prompt(self.memory.config.compaction, day))
+            workspace = self.memory.workspace
+            return _require(Flush.make_prompt(workspace, self.memory.config.compaction, workspace.get_time().date()))
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
 
     def _recall(self, context: Context, question: str) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
 
-_LEGACY_HEAD = "# From the notes before the migration"
+_HEAD = "# From the notes before the migration"
 
 
 def migrate(
@@ -141,18 +141,18 @@ def _write_notes(
         by_path.setdefault(section.path, []).append(section)
     files: list[MigratedFile] = []
     for path, group in by_path.items():
-        blocks = [section.lines for section in group]
-        day = path.rpartition("/")[2].removesuffix(".md")
-        head = f"# {day}" if day[:1].isdigit() else _LEGACY_HEAD
+        date = path[len("memory/") : -len(".md")] if path[len("memory/")].isdigit() else None
         try:
-            if dry_run:
-                missing = memory.notes.find_missing(path, blocks)
-            else:
-                missing = memory.notes.append_missing(path, blocks, head=head)
+            existing = memory.workspace.files.find(path)
+            note = memory.workspace.read(existing) if (memory.workspace.root / existing).exists() else ""
+            texts = ("\n".join(section.lines).strip("\n") for section in group)
+            missing = [text for text in texts if f"\n{text}\n" not in f"\n{note}\n".replace("\r\n", "\n")]
+            if missing and not dry_run:
+                memory.notes.append("\n\n".join(missing if note or date else [_HEAD, *missing]), date=date, path=path)
         except OpenClawMemoryError as error:
             left_out += [LeftOut(_format_lines(section), str(error)) for section in group]
             continue
-        files.append(MigratedFile(path, sum(missing), len(missing) - sum(missing)))
+        files.append(MigratedFile(path, len(missing), len(group) - len(missing)))
     return files
 
 

@@ -18,12 +18,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from openclaw_memory import Memory, OpenClawMemoryError
-from openclaw_memory.control import Item
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, PolicyError
 from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
-from openclaw_memory.types import Excerpt, SearchResult
+from openclaw_memory.types import SearchResult
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
 
@@ -145,7 +144,8 @@ class _Pages:
                     return answer(page)
             except OpenClawMemoryError as error:
                 code = next((number for kind, number in _STATUS if isinstance(error, kind)), 400)
-                return page.show("error.html", code=code, words=str(error), conflict=_get_conflict(error))
+                conflict = error if isinstance(error, ConflictError) and error.path else None
+                return page.show("error.html", code=code, words=str(error), conflict=conflict)
 
         return handle_request
 
@@ -153,10 +153,9 @@ class _Pages:
 def show_home(request: _Request) -> Response:
     """Show the search and its results, or the files changed last."""
     query = request.get_text("q")
-    if request.is_part:
-        return request.show("found.html", query=query, **_search(request.memory, query))
-    if query:
-        return request.show("home.html", query=query, recent=(), **_search(request.memory, query))
+    if request.is_part or query:
+        page = "found.html" if request.is_part else "home.html"
+        return request.show(page, query=query, recent=(), **_search(request.memory, query))
     files = request.memory.workspace.scan().files
     recent = sorted(files, key=lambda file: file.mtime_ns, reverse=True)[:RECENT]
     return request.show("home.html", query="", recent=recent, files=len(files), found=(), results=None, trouble=None)
@@ -169,6 +168,7 @@ def show_note(request: _Request) -> Response:
     start = request.get_number("from", (first - 1) // LINES * LINES + 1)
     excerpt = request.memory.get(path, start=start, lines=LINES)
     is_source = request.get_text("view") == "lines" or not excerpt.path.endswith(".md")
+    link = partial(_resolve_link, request.memory, excerpt.path)
     return request.show(
         "note.html",
         excerpt=excerpt,
@@ -177,7 +177,7 @@ def show_note(request: _Request) -> Response:
         can_edit=excerpt.path.endswith(".md"),
         record=_record_at(request.memory, excerpt.path),
         lines=number_lines(excerpt.text, excerpt.start_line, cited) if is_source else (),
-        html="" if is_source else render(excerpt.text, excerpt.start_line, cited, partial(_resolve_link, excerpt.path)),
+        html="" if is_source else render(excerpt.text, excerpt.start_line, cited, link),
         before=max(1, start - LINES) if start > 1 else None,
         edited=(first, max(last for _, last in cited)) if cited else (excerpt.start_line, excerpt.end_line),
         marked=f"{excerpt.path}#{','.join(f'L{start}-L{end}' for start, end in cited)}",
@@ -200,17 +200,15 @@ def show_editor(request: _Request) -> Response:
         return request.redirect(make_address(path))
     written = request.memory.edit(path, start, end, text, expected=original)
     request.memory.notes.sync_soon()
-    return request.redirect(_cite(written))
+    return request.redirect(make_address(written.path, written.citation.rpartition("#")[2]))
 
 
 def show_days(request: _Request) -> Response:
     """Show the memory by day, the newest first."""
     kind, skipped = request.get_text("kind"), request.get_number("from", 1) - 1
-    if kind and kind not in KINDS:
-        raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(KINDS)}")
     items = request.memory.control.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
     page = items[skipped : skipped + LISTED]
-    by_day = [(day, list(some)) for day, some in groupby(page, _get_day)]
+    by_day = [(day, list(some)) for day, some in groupby(page, lambda item: str(item.last_date or item.changed.date()))]
     after = skipped + LISTED + 1 if len(items) > skipped + LISTED else None
     before = max(1, skipped - LISTED + 1) if skipped else None
     return request.show(
@@ -245,19 +243,11 @@ def show_record(request: _Request) -> Response:
         raise NotFoundError(f"{path} is no record, or has expired")
     if request.form is None:
         return request.show("record.html", record=current, value=_format_value(current))
-    confirm = partial(
-        request.memory.records.confirm,
-        current.type,
-        current.key,
-        user_id=current.user_id,
-        expected_version=request.get_number("version", 1),
-    )
     value = request.given.get("value", "").replace("\r\n", "\n")
     # What is shown may be masked: a value that was not touched is confirmed as it is, and never written back.
-    if value == _format_value(current):
-        confirm()
-    else:
-        confirm(value=_parse_value(value, current))
+    new: dict[str, Any] = {} if value == _format_value(current) else {"value": _parse_value(value, current)}
+    version, confirm = request.get_number("version", 1), request.memory.records.confirm
+    confirm(current.type, current.key, user_id=current.user_id, expected_version=version, **new)
     request.memory.notes.sync_soon()
     return request.redirect(f"/record?{urlencode({'path': current.path})}")
 
@@ -330,18 +320,20 @@ def make_address(path: str, lines: str = "", view: str = "") -> str:
     return f"/note?{urlencode(fields, safe='/', quote_via=quote)}" + (f"#L{first[0][0]}" if first else "")
 
 
-def _resolve_link(path: str, target: str) -> str:
-    """Return the address of a link's target: the page of another note, or the link as it is."""
+def _resolve_link(memory: Memory, path: str, target: str) -> str:
+    """Return the address of a link's target: the page of another note, or the link as it is.
+
+    A wikilink to no note leads to the search for its name.
+    """
+    if target.startswith("[["):
+        note = memory.workspace.find_note(target)
+        return make_address(note) if note else f"/?{urlencode({'q': target[2:-2].partition('|')[0]})}"
     parts = urlsplit(target)
     if parts.scheme or parts.netloc or not parts.path.endswith(".md"):
         return target
     folder = "" if parts.path.startswith("/") else posixpath.dirname(path)
     target_path = posixpath.normpath(posixpath.join(folder, unquote(parts.path).lstrip("/")))
     return make_address(target_path, parts.fragment if parse_spans(parts.fragment) else "")
-
-
-def _cite(excerpt: Excerpt) -> str:
-    return make_address(excerpt.path, excerpt.citation.rpartition("#")[2])
 
 
 def _search(memory: Memory, query: str) -> dict[str, Any]:
@@ -401,10 +393,6 @@ def _record_at(memory: Memory, path: str) -> Record | None:
         return None
 
 
-def _get_conflict(error: OpenClawMemoryError) -> ConflictError | None:
-    return error if isinstance(error, ConflictError) and error.path else None
-
-
 def _format_value(record: Record) -> str:
     return record.value if isinstance(record.value, str) else json.dumps(record.value, ensure_ascii=False)
 
@@ -417,10 +405,6 @@ def _parse_value(text: str, record: Record) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise InvalidInputError(f"{text[:80]!r} is no value in JSON, as this record has one: {error}") from error
-
-
-def _get_day(item: Item) -> str:
-    return (item.last_date or item.changed.date()).isoformat()
 
 
 def _format_size(count: int) -> str:

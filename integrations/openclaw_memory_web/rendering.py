@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -18,6 +19,7 @@ Span = tuple[int, int]  # the first and the last line, 1-based
 _RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
 _BREAKS = {"softbreak", "hardbreak"}
 _FRONT = "---"
+_WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 _LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
 
 
@@ -100,6 +102,7 @@ def render(text: str, start: int, cited: Sequence[Span], link: Callable[[str], s
     first = start + head
     markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
     markdown.disable("image")
+    markdown.inline.ruler.before("link", "wikilink", _read_wikilink)
     tokens = markdown.parse(body)
     for token in tokens:
         if token.type == "inline" and token.map and token.children is not None:
@@ -112,6 +115,18 @@ def render(text: str, start: int, cited: Sequence[Span], link: Callable[[str], s
             token.type, token.tag = "html_block", ""
             token.content = _render_block(token.content.removesuffix("\n").split("\n"), opened, cited)
     return Markup(above + markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - it escapes all text
+
+
+def _read_wikilink(state: Any, silent: bool) -> bool:
+    """Make a link of `[[Note|shown]]`, as a rule of the parser."""
+    if (link := _WIKILINK.match(state.src, state.pos)) is None:
+        return False
+    state.pos = link.end()
+    if not silent:
+        state.push("link_open", "a", 1).attrs["href"] = link[0]
+        state.push("text", "", 0).content = link[1].rpartition("|")[2]
+        state.push("link_close", "a", -1)
+    return True
 
 
 def _split_front_matter(text: str) -> tuple[int, str]:

@@ -75,7 +75,7 @@ class BuiltinBackend:
         """The upkeep of this memory."""
         from openclaw_memory.records.heartbeat import Heartbeat
 
-        return Heartbeat(self._workspace, self.records, self.service, self._config)
+        return Heartbeat(self._workspace, self.records, self.service)
 
     def search(self, request: SearchRequest) -> SearchResults:
         """See `Memory.search`."""

@@ -1,4 +1,4 @@
-"""Load the codec of a workspace, and add the user's policies to its files."""
+"""Set up a workspace: its own settings, its codec, and the user's policies for its files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from openclaw_memory.config.config import MemoryConfig
-from openclaw_memory.errors import ConfigError, NotFoundError, StoreError
+from openclaw_memory.config.workspace_file import MAX_BYTES, apply_workspace_file
+from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError, StoreError
 from openclaw_memory.plugins import load_plugin, select_plugins
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.types.codec import PLAIN_TEXT, FileCodec
+from openclaw_memory.workspace.atomic import read_whole
 from openclaw_memory.workspace.safe_folder import SafeFolder
 
 if TYPE_CHECKING:
@@ -66,3 +68,43 @@ def _read_name(root: Path) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder.base / RECORD} is damaged: restore it, or delete it and the index") from error
+
+
+# --- settings inside ---------------------------------------------------------------------------------------------
+
+SETTINGS = ".memory/config.toml"
+
+
+def with_settings_inside(root: Path, config: MemoryConfig) -> MemoryConfig:
+    """Return the settings with those that the workspace in `root` has of its own, as far as they may be set there.
+
+    A file that cannot be read changes nothing but `notices`.
+
+    Args:
+        root: The folder of the workspace.
+        config: The settings of whoever opens it.
+    """
+    origin = str(root / SETTINGS)
+    try:
+        return apply_workspace_file(config, _read_settings(root, origin), origin)
+    except NotFoundError:
+        return config
+    except OpenClawMemoryError as error:
+        return config.with_notices(f"{error}; until then its settings are ignored")
+
+
+def _read_settings(root: Path, origin: str) -> str:
+    """Return the text of the file.
+
+    Raises:
+        ConfigError: It is not a small text file.
+        OpenClawMemoryError: It cannot be opened, or passes a symlink.
+    """
+    with SafeFolder(root).open(SETTINGS) as descriptor:
+        data = read_whole(descriptor, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{origin} has more than {MAX_BYTES:,} bytes: shorten it")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{origin} is not UTF-8 (byte {error.start}): save it as UTF-8") from error

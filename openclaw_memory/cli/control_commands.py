@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, with_place
 from openclaw_memory.cli.output import render, show_json, show_note
 from openclaw_memory.errors import NotFoundError
+from openclaw_memory.types.files import parse_citation
 from openclaw_memory.types.records import make_sentence
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> 
 
     What is of some days, says some words, or is named goes, in the files and in the index. Without --yes, it shows
     what would go, and changes nothing. Notes that are of no day, such as MEMORY.md, are listed for you to look at;
-    they are touched where you name them. PATH is such a file, or lines of it: MEMORY.md#L3-L4. The exit code is 1
-    where something could not go.
+    they are touched where you name them, as the command says that is shown. PATH is such a file, or lines of it:
+    MEMORY.md#L3-L4. The exit code is 1 where something could not go, or is left for you to look at.
 
     Example: openclaw-memory forget --workspace notes --last-days 7
     """
@@ -73,7 +75,11 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> 
         _show_plan(receipt)
     else:
         _show_receipt(receipt)
-    return INCOMPLETE if not (receipt.is_dry_run or receipt.is_erased) or receipt.remaining else 0
+    lines = [quote(item.where) for item in receipt.plan.review if parse_citation(item.where)]
+    if lines and not place.as_json:
+        click.echo(f"to forget these lines too: openclaw-memory forget{place.options} {' '.join(lines)}")
+    is_incomplete = receipt.remaining or receipt.plan.review or not (receipt.is_dry_run or receipt.is_erased)
+    return INCOMPLETE if is_incomplete else 0
 
 
 @click.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +27,9 @@ from openclaw_memory.errors import WorkspaceError, WriteError
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import SafeFolder
+    from openclaw_memory.workspace.vaults import Vault
 
-SETTINGS = ".memory/config.toml"
-_ALL_MARKDOWN = """\
+_SETTINGS = """\
 # What is set here holds for this folder. It may name nothing outside of it.
 [files]
 extra_paths = ["."]  # all Markdown in this folder is memory, but for hidden folders and the like of node_modules
@@ -42,34 +44,49 @@ _MOST_NAMED = 10  # by `init`; `doctor` names all
 
 
 @click.command()
-@click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
+@click.option(
+    "--all-markdown/--new-notes",
+    default=None,
+    help="Have all Markdown in the folder searched, and make no notes; by default so in a vault.",
+)
 @workspace_option
 @json_option
-def init(workspace: str | None, all_markdown: bool, as_json: bool) -> int:
+def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int:
     """Make a workspace: MEMORY.md and memory/.
 
-    Existing files are left as they are. A folder that is full of notes already, such as a vault of Obsidian, becomes
-    one with --all-markdown: wherever in it a Markdown file lies, it is searched, by every program. Left out are hidden
-    folders and such as node_modules.
+    Existing files are left as they are. A folder that is full of notes already becomes one with --all-markdown:
+    wherever in it a Markdown file lies, it is searched, by every program. Left out are hidden folders and such as
+    node_modules. So it is done in a vault of Obsidian, Logseq, Dendron or Foam: notes of days go to its journal, and
+    its templates are left out. --new-notes makes MEMORY.md and memory/ there too.
 
     Example: openclaw-memory init --workspace notes
     """
     from openclaw_memory.cli.find_workspace import find_workspace
+    from openclaw_memory.workspace.vaults import find_vault
 
     folder = find_workspace(workspace, new=True).folder
-    created = (take_all_markdown if all_markdown else make_workspace)(folder)
+    vault = find_vault(folder)
+    if all_markdown is None:
+        all_markdown = vault is not None and not {"MEMORY.md", "memory"}.intersection(os.listdir(folder))
+    created = take_all_markdown(folder, vault) if all_markdown else make_workspace(folder)
     place = Place(workspace)
     with Place(str(folder)).open() as memory:
         scan = memory.workspace.scan()
         count = len(scan.files)
         advice = memory.workspace.suggest_setup(count)
+        journal = memory.config.journal.pattern
     if as_json:
-        show_json({"workspace": str(folder.absolute()), "created": created, "files": count})
+        facts = {"workspace": str(folder.absolute()), "created": created, "files": count, "journal": journal}
+        show_json({**facts, "vault": vault and vault.program})
         return 0
     for name in created:
         click.echo(f"created {clean(str(folder / name))}")
     if not created:
         click.echo(f"{clean(str(folder))} is a workspace already; nothing was changed")
+    if vault is not None:
+        click.echo(f"a vault of {vault.program}: notes of days are {clean(journal)}")
+        if vault.journal.pattern != journal or vault.problem:
+            show_note(vault.problem or f"{vault.program} has them as {clean(vault.journal.pattern)}: see [journal]")
     files = "1 file" if count == 1 else f"{count:,} files" if count else "no file yet"
     command = 'search{} "a question"' if count else 'append{} "a note"'
     click.echo(f"{files} to search: openclaw-memory {command.format(place.options)}")
@@ -140,30 +157,32 @@ def make_workspace(folder: Path) -> list[str]:
     return created
 
 
-def take_all_markdown(folder: Path) -> list[str]:
+def take_all_markdown(folder: Path, vault: Vault | None) -> list[str]:
     """Let all Markdown below `folder` count as memory, for every program; return the names of the new files.
 
-    No note is made or changed.
+    No note is made or changed. The journal of a vault is set, and its templates are left out.
 
     Raises:
         WorkspaceError: The folder is missing or cannot be written, or it has settings of its own that say otherwise.
     """
-    from openclaw_memory._links import find_link
+    from openclaw_memory.backends.workspace_setup import SETTINGS, with_settings_inside
     from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.workspace import SafeFolder, Workspace
-    from openclaw_memory.workspace.settings import with_settings_inside
 
     Workspace.open(folder)  # a folder of notes exists: one that does not was misspelled
-    settings = folder / SETTINGS
-    if link := find_link(settings, folder):
-        raise WorkspaceError(f"{link} and is not followed: put a folder or a file of its own there, or move it away")
+    text = _SETTINGS
+    if vault is not None:
+        text += f"exclude = {json.dumps(vault.exclude, ensure_ascii=False)}\n" if vault.exclude else ""
+        values = {"folder": vault.journal.folder, "name": vault.journal.name}
+        lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+        text += "\n".join([f"\n[journal]  # where {vault.program} has the notes of days", *lines, ""])
     with _raise_workspace_error(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
         files = SafeFolder(folder)
         _create_file(files, ".memory/.gitignore", "*\n")
-        if _create_file(files, SETTINGS, _ALL_MARKDOWN):
+        if _create_file(files, SETTINGS, text):
             return [SETTINGS]
     if "." not in with_settings_inside(folder, MemoryConfig()).files.extra_paths:
-        raise WorkspaceError(f'{settings} is there already: add `extra_paths = ["."]` to its table [files]')
+        raise WorkspaceError(f'{folder / SETTINGS} is there already: add `extra_paths = ["."]` to its table [files]')
     return []
 
 

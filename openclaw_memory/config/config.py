@@ -21,6 +21,7 @@ from openclaw_memory.config.sections import (
     CompactionConfig,
     EmbeddingConfig,
     FilesConfig,
+    JournalConfig,
     PolicyRule,
     RecallConfig,
     RecordsConfig,
@@ -96,6 +97,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
     sync: SyncConfig = SyncConfig()
     sessions: SessionsConfig = SessionsConfig()
     recall: RecallConfig = RecallConfig()
+    journal: JournalConfig = JournalConfig()
     compaction: CompactionConfig = CompactionConfig()
     records: RecordsConfig = RecordsConfig()
     store: StoreConfig = StoreConfig()

@@ -1,11 +1,14 @@
 """Define the settings: small frozen sections with their defaults, and the values that each setting may have."""
 
+import datetime
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from openclaw_memory.config.agent_files import is_inside
 from openclaw_memory.config.checks import check_keys, check_values, describe_value
 from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
@@ -20,6 +23,10 @@ PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 MAX_RESULTS = 1000
+# The parts of a day in the name of its note, and the names that `text.days` reads the day of.
+_PARTS = {"YYYY": "%Y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "DD": "%d", "dddd": "%A", "ddd": "%a"}
+_PART = re.compile(rf"\[([^\]/]*)\]|{'|'.join(_PARTS)}")
+_NAMES_A_DAY = re.compile(r"YYYY([-_. ]?)MM\1DD|DD\.MM\.YYYY|(?:^|/)YYYY/MM/DD(?=$|[-_.])")
 _SECRET = frozenset({"providers", "url", "pattern"})  # may hold a key, a password, or text that is never to be stored
 
 
@@ -66,7 +73,6 @@ class FilesConfig(Section, frozen=True):
         include: Globs: where there are any, only files that match one count.
         exclude: Globs of files that do not count; one that begins with `!` brings files back.
         max_bytes: Larger files are left out, and named as skipped; transcripts may be larger.
-        allow_hard_links: Whether files with more than one hard link count: they may lie outside the workspace too.
         endings: What the names of notes end in, as spelled here.
     """
 
@@ -74,7 +80,6 @@ class FilesConfig(Section, frozen=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 10 * 1024 * 1024
-    allow_hard_links: bool = False
     endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".mdx", ".txt", ".TXT", ".org", ".canvas")
 
     def check(self) -> None:
@@ -211,6 +216,39 @@ class SessionsConfig(Section, frozen=True):
         _check_paths("sessions.folder", (self.folder,))
 
 
+class JournalConfig(Section, frozen=True):
+    """Set where the notes of days are: those that `append`, the tools and a flush write to.
+
+    Attributes:
+        folder: Their folder in the workspace, whose notes all count; `"."` is the workspace itself.
+        name: Their name below it, without `.md`, as Obsidian writes it: `YYYY`, `MM` and `DD` are the day, `MMMM`,
+            `MMM`, `dddd` and `ddd` the names of its month and weekday, and `[text]` is `text`.
+    """
+
+    folder: str = "memory"
+    name: str = "YYYY-MM-DD"
+
+    @property
+    def pattern(self) -> str:
+        """The path of a note, with the parts of its day."""
+        return posixpath.normpath(posixpath.join(self.folder.strip() or ".", f"{self.name}.md"))
+
+    def make_path(self, day: datetime.date) -> str:
+        """Return the path of the note of a day.
+
+        Args:
+            day: The day.
+        """
+        return _PART.sub(lambda part: f"{day:{_PARTS[part[0]]}}" if part[0] in _PARTS else part[1], self.pattern)
+
+    def check(self) -> None:
+        if not is_inside(self.pattern) or "\\" in self.pattern:
+            raise ConfigError(f"journal.folder and journal.name are {self.pattern!r}: name a folder of the workspace")
+        if _NAMES_A_DAY.search(self.name) is None or re.search("[A-Za-z]", _PART.sub("", self.name)):
+            forms = "YYYY-MM-DD, YYYY_MM_DD, YYYYMMDD, DD.MM.YYYY or YYYY/MM/DD"
+            raise ConfigError(f"journal.name is {self.name!r}: write the day as {forms}, and text as [text]")
+
+
 class RecallConfig(Section, frozen=True):
     """Limit the notes that a model is shown, by tools and by recall.
 
@@ -304,15 +342,12 @@ class CompactionConfig(Section, frozen=True):
 
 
 class RecordsConfig(Section, frozen=True):
-    """Set the facts that need a confirmation, and for how long facts hold.
+    """Set for how long facts hold.
 
     Attributes:
-        high_impact: Globs of keys whose values are replaced by a confirmation alone; OpenClaw names billing and the
-            scope of credentials.
         ttl_days: For how many days a record holds, by type (`other=90`); for ever where a type is not named.
     """
 
-    high_impact: tuple[str, ...] = ("billing.*", "credential.*", "*.scope")
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
 
 
@@ -390,7 +425,7 @@ class StoreConfig(Section, frozen=True):
 
 SECTIONS: Mapping[str, type[Section]] = {section.__name__.removesuffix("Config").lower(): section for section in (
     ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, RecallConfig,
-    CompactionConfig, RecordsConfig, StoreConfig,
+    JournalConfig, CompactionConfig, RecordsConfig, StoreConfig,
 )}  # fmt: skip
 
 

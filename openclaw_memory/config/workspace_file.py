@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openclaw_memory.config.agent_files import is_agent_file, is_skipped_folder
+from openclaw_memory.config.agent_files import is_inside
 from openclaw_memory.config.config import MemoryConfig, parse_toml
 from openclaw_memory.config.globs import read_globs
-from openclaw_memory.config.sections import FilesConfig
+from openclaw_memory.config.sections import FilesConfig, JournalConfig
 from openclaw_memory.errors import ConfigError
 
-SETTABLE = ("include", "exclude", "extra_paths")  # of `files`
+SETTABLE = ("files.include", "files.exclude", "files.extra_paths", "journal.folder", "journal.name")
 # Limits of a stranger. The 64 slowest globs of 128 characters take 123 ms for a path of 4,095 characters, the longest
 # of Linux, and 2 ms for one of 60. tomllib takes the square of the parts of a key in time and memory: 30 MB for 4 KiB.
 MAX_BYTES = 4 * 1024
@@ -23,14 +22,14 @@ MAX_CHARS = 128
 _MAX_NOTICES = 10  # for settings that are ignored; one more counts the others
 _MAX_SHOWN = 60
 _REFUSAL = "may not be set from inside a workspace and was ignored"
-_CONTROL = re.compile(r"[\0-\x1f\x7f]")
 
 
 def apply_workspace_file(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
-    """Return the settings with those of a workspace: globs and extra paths, and nothing else.
+    """Return the settings with those of a workspace: globs, extra paths and the journal, and nothing else.
 
     Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
-    `exclude` adds to the caller's, and brings back nothing; `include` counts if the caller has none. Anything that is
+    `exclude` adds to the caller's, and brings back nothing; `include` and the journal count if the caller has none.
+    Anything that is
     wrong, too much or may not be set is ignored with a notice: whoever opens a workspace need not have written it.
 
     Args:
@@ -42,18 +41,19 @@ def apply_workspace_file(config: MemoryConfig, text: str, origin: str) -> Memory
         tables = parse_toml(text, origin)
     except ConfigError as error:
         return config.with_notices(f"{error}; until then its settings are ignored")
-    notices: list[str] = []
+    notices, callers = list[str](), config.journal
     for name, value in _list_settings(tables):
-        key = name.removeprefix("files.")
-        if key not in SETTABLE or key == name:
+        section, _, key = name.partition(".")
+        if name not in SETTABLE:
             notices.append(f"{_shorten(name)} {_REFUSAL}")
-        elif key == "include" and config.files.include:
+        elif (key == "include" and config.files.include) or (section == "journal" and callers != JournalConfig()):
             # A file counts that matches any glob of `include`: each further one would let in more.
-            if value != list(config.files.include):
-                notices.append(f"files.include next to the caller's own {_REFUSAL}")
+            if value not in (list(config.files.include), getattr(callers, key, None)):
+                notices.append(f"{name} next to the caller's own {_REFUSAL}")
         else:
             try:
-                config = config.replace({"files": {key: _extend(key, config.files, value, notices)}})
+                own = value if section == "journal" else _extend(key, config.files, value, notices)
+                config = config.replace({section: {key: own}})
             except ConfigError as error:
                 notices.append(f"{error}; it was ignored")
     if more := len(notices[_MAX_NOTICES:]):
@@ -82,7 +82,7 @@ def _extend(key: str, files: FilesConfig, entries: Any, notices: list[str]) -> A
             continue
         # A glob with `!` brings back files that others leave out: it may do so with those of its own file.
         brings_back = key == "exclude" and bool(files.exclude) and entry.strip().startswith("!")
-        if len(entry) > MAX_CHARS or brings_back or (key == "extra_paths" and not _is_inside(entry)):
+        if len(entry) > MAX_CHARS or brings_back or (key == "extra_paths" and not is_inside(entry)):
             notices.append(f"files.{key} {_shorten(repr(entry))} {_REFUSAL}")
             continue
         try:
@@ -94,18 +94,6 @@ def _extend(key: str, files: FilesConfig, entries: Any, notices: list[str]) -> A
     if more := len(added[MAX_ENTRIES:]):
         notices.append(f"files.{key} has {more:,} entries beyond the {MAX_ENTRIES} that count, which were ignored")
     return [*callers, *added[:MAX_ENTRIES]]
-
-
-def _is_inside(path: str) -> bool:
-    """Return whether a path is inside the workspace by its letters, and passes no skipped folder or agent's file.
-
-    Readers do not follow links.
-    """
-    parts = path.strip().replace("\\", "/").split("/")
-    names = [part for part in parts if part not in {"", "."}]
-    if not parts[0] or parts[0][0] == "~" or ":" in parts[0] or _CONTROL.search(path):
-        return False
-    return not any(map(is_skipped_folder, names)) and not (len(names) == 1 and is_agent_file(names[0]))
 
 
 def _shorten(name: str) -> str:

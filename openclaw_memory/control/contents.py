@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from msgspec import structs
 
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
-from openclaw_memory.text.days import get_path_day
-from openclaw_memory.text.front_matter import parse
+from openclaw_memory.text.days import get_note_day, get_path_day, list_line_days
+from openclaw_memory.text.front_matter import parse, parse_own_fields
 from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile
 from openclaw_memory.types.codec import SUFFIX
@@ -23,6 +23,7 @@ from openclaw_memory.types.files import Skipped
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
+from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.tombstones import Line, read_lines
 
@@ -31,8 +32,8 @@ from openclaw_memory.workspace.tombstones import Line, read_lines
 class Content:
     """One file: its item, its bytes (none of a transcript), its text, and the fields above it.
 
-    `updated` is the latest day that the fields of a record or document name. `read_turns` reads the lines of a
-    transcript anew each time.
+    `updated` is the latest day that the fields of a record or document name, `days` are those of the lines of a note.
+    `read_turns` reads the lines of a transcript anew each time.
     """
 
     item: Item
@@ -40,22 +41,23 @@ class Content:
     text: str
     fields: Mapping[str, Any]
     updated: datetime.date | None
-    read_turns: Callable[[], Iterator[Line]]
+    read_turns: Callable[[], Iterator[Line]] = lambda: iter(())
+    days: Sequence[datetime.date | None] = ()
 
 
-def read_contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[Content], list[Skipped]]:
+def read_contents(workspace: Workspace) -> tuple[list[Content], list[Skipped]]:
     """Read all files of a memory in the order of a scan, and list those that cannot be read.
 
     Transcripts are there though `sessions.index` is off: they are on the disk.
 
     Args:
         workspace: The files.
-        zone: The zone of days; the machine's where None.
 
     Raises:
         WorkspaceError: The folder cannot be listed.
+        ConfigError: The time zone is unknown.
     """
-    every = with_transcripts(workspace)
+    zone, every = workspace.zone, with_transcripts(workspace)
     listed = every.scan()
     readable, skipped = list[Content](), list(listed.skipped)
     for file in listed.files:
@@ -83,18 +85,6 @@ def with_transcripts(workspace: Workspace) -> Workspace:
         workspace: The files.
     """
     return replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
-
-
-def get_zone(workspace: Workspace) -> datetime.tzinfo | None:
-    """Return the zone of the journal's days; None for the machine's, which may change with the season.
-
-    Args:
-        workspace: The files, and the settings of the journal.
-
-    Raises:
-        ConfigError: The time zone is unknown.
-    """
-    return workspace.get_time().tzinfo if workspace.sessions.timezone else None
 
 
 def locate_any(workspace: Workspace, path: str) -> Place:
@@ -144,10 +134,16 @@ def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | N
     text = decode(data, file.path)
     read = parse(text) if find_encoding(data) == UTF8 else None
     fields = {} if read is None else read.fields
-    day, kind, key = get_path_day(file.path), _classify(file.path, is_document=read is not None), None
+    kind, key, days = _classify(file.path, is_document=read is not None), None, list[datetime.date | None]()
+    day = get_note_day(file.path, parse_own_fields(text))
+    last = day
     if kind in {"record", "document"}:
         key = fields.get("key" if kind == "record" else "id")
-        day = _parse_day(_get_time(fields, "created_at"), zone) or (day if kind == "document" else None)
+        last = day = _parse_day(_get_time(fields, "created_at"), zone) or (day if kind == "document" else None)
+    else:
+        days = list_line_days(split_lines(text), get_path_day(file.path))
+        every = [own for own in (day, *days) if own is not None]
+        day, last = min(every, default=None), max(every, default=None)
     snapshot = fields.get("source")
     source = "file"
     if kind == "document":
@@ -158,18 +154,18 @@ def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | N
         file.path,
         kind,
         day,
-        day,
+        last,
         datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC),
         _get_text(fields.get("type")) if kind == "record" else None,
         _get_text(key),
         source,
         _get_text(fields.get("sensitivity")) if kind == "record" else None,
         len(data),
-        text.count("\n") + bool(text and not text.endswith("\n")),
+        len(split_lines(text)),
         workspace.files.explain_withheld(file.path, text),
     )
     updated = _parse_day(_get_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
-    return Content(item, data, text, fields, updated, lambda: iter(()))
+    return Content(item, data, text, fields, updated, days=days)
 
 
 def _read_transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
@@ -179,15 +175,12 @@ def _read_transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzin
         with workspace.files.open(place) as (stream, _):
             yield from read_lines(stream, zone)
 
-    first: datetime.date | None = None
-    last: datetime.date | None = None
-    count = size = 0
+    days, count, size = set[datetime.date](), 0, 0
     for line in read_turns():
         count, size = line.number, size + len(line.data)
         is_header = line.record is not None and line.record.get("type") == "session"
-        if line.day is not None and not is_header:
-            first = line.day if first is None else min(first, line.day)
-            last = line.day if last is None else max(last, line.day)
+        days |= {line.day} if line.day is not None and not is_header else set()
+    first, last = min(days, default=None), max(days, default=None)
     changed = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)
     item = Item(file.path, "transcript", first, last, changed, None, None, "chat_turn", None, size, count)
     return Content(item, b"", "", {}, None, read_turns)
@@ -201,9 +194,9 @@ def _read_snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None
     day = snapshot.timestamp.astimezone(zone).date()
     changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)
     text = decode(data, path)
-    lines = text.count("\n") + bool(text and not text.endswith("\n"))
+    lines = len(split_lines(text))
     item = Item(path, "snapshot", day, day, changed, None, snapshot.session_id, "chat_turn", None, len(data), lines)
-    return Content(item, data, text, snapshot.to_dict(), None, lambda: iter(()))
+    return Content(item, data, text, snapshot.to_dict(), None)
 
 
 def _classify(path: str, *, is_document: bool) -> Kind:

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from openclaw_memory.errors import ConfigError, InvalidInputError, WriteError
 from openclaw_memory.events import Location, locate_citation, observed
+from openclaw_memory.text.days import is_within
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
-from openclaw_memory.workspace.days import to_day
 from openclaw_memory.workspace.notes import MemoryPart
+from openclaw_memory.workspace.time_zone import to_day
 
 if TYPE_CHECKING:
     import datetime
@@ -80,7 +81,7 @@ class Control(MemoryPart):
             WorkspaceError: The folder cannot be listed.
         """
         self._index.check_open()
-        from openclaw_memory.control.contents import get_zone, read_contents
+        from openclaw_memory.control.contents import read_contents
 
         if kind is not None and kind not in get_args(Kind):
             raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
@@ -88,20 +89,20 @@ class Control(MemoryPart):
             raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
         timezone = self._workspace.sessions.timezone
         first, last = to_day(since, "since", timezone), to_day(until, "until", timezone)
-        zone = get_zone(self._workspace)
+        zone = self._workspace.zone
 
         def is_selected(item: Item) -> bool:
             changed = item.changed.astimezone(zone).date()
             return (
                 kind in {None, item.kind}
-                and (first is None or first <= (item.last_date or changed))
-                and (last is None or (item.date or changed) <= last)
+                and is_within(item.last_date or changed, first)
+                and is_within(item.date or changed, None, last)
                 and type in {None, item.type}
                 and source in {None, item.source}
                 and sensitivity in {None, item.sensitivity}
             )
 
-        items = (content.item for content in read_contents(self._workspace, zone)[0])
+        items = (content.item for content in read_contents(self._workspace)[0])
         masked = [_mask_item(self._workspace, item) for item in items if is_selected(item)]
         return tuple(sorted(sorted(masked, key=_ORDERS["path"]), key=_ORDERS[sort]))
 
@@ -122,10 +123,11 @@ class Control(MemoryPart):
         """Plan a deletion, or with `dry_run=False` delete: in the files, and in every byte of the index.
 
         One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
-        and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
+        and documents go as a whole; of notes, the lines below a heading with such a day, and those that say `query`; of
+        transcripts, messages, each of which
         becomes a blank one with the same ids. A session goes with its transcript and snapshots, a snapshot as a whole,
-        with its line in the note of its day. Notes that are of no day, such as MEMORY.md, are listed in `review`,
-        and touched where `paths` names them.
+        with its line in the note of its day. Lines that are of no day, such as those of MEMORY.md, are listed in
+        `review`, and touched where `paths` names them.
 
         Args:
             last_days: Items of the last so many days; today is the first. Days are those of `sessions.timezone`.

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory.control.contents import get_zone, locate_any, lock_any, read_contents, with_transcripts
+from openclaw_memory.control.contents import locate_any, lock_any, read_contents, with_transcripts
 from openclaw_memory.control.planning import ForgetRequest, fold_words, plan_forgetting
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
@@ -19,7 +19,6 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Skipped, Span, parse_citation
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import get_local_now, to_day
 from openclaw_memory.workspace.encodings import CANVAS, UTF8, find_encoding
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
@@ -29,6 +28,7 @@ from openclaw_memory.workspace.paths import (
     locate_transcripts,
 )
 from openclaw_memory.workspace.session_log import make_log_name
+from openclaw_memory.workspace.time_zone import to_day
 from openclaw_memory.workspace.tombstones import forget_lines, hash_head
 
 _SHORT_HASH = 12  # digits name a plan, as they name the lines of an edit
@@ -68,7 +68,7 @@ def read_request(
     if last_days is not None:
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
             raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
-        today = to_day(now, "now", timezone) or get_local_now(timezone).date()
+        today = to_day(now, "now", timezone) or workspace.get_time().date()
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
@@ -126,8 +126,7 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
         NotFoundError: A file or line that was named is not there.
         WorkspaceError: The folder cannot be listed.
     """
-    zone = get_zone(workspace)
-    contents, skipped = read_contents(workspace, zone)
+    contents, skipped = read_contents(workspace)
     items = {content.item.path: content.item for content in contents}
     for path, spans in request.paths.items():
         if (item := items.get(path)) is None:
@@ -137,7 +136,7 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
         if spans and (last := max(end for _, end in spans)) > item.lines:
             raise NotFoundError(f"{path} has {item.lines} lines, none numbered {last}: read it again")
     of_key = {key: f"{TRANSCRIPTS}/{make_log_name(session)}" for key, session in _map_sessions(workspace).items()}
-    return plan_forgetting(request, contents, skipped, of_key, zone)
+    return plan_forgetting(request, contents, skipped, of_key, workspace.zone)
 
 
 def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) -> ForgetReceipt:
@@ -173,31 +172,29 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
 
 def _apply_files(workspace: Workspace, steps: Sequence[Step], remaining: list[Skipped]) -> list[str]:
     """Apply steps, once all were checked; return the places that are gone, and add the others to `remaining`."""
-    forgotten = list[str]()
-    notes = [step for step in steps if step.kind not in {"transcript", "snapshot"}]
-    ends = [step for step in steps if step.kind == "snapshot"]
-    talks = [step for step in steps if step.kind == "transcript"]
+    forgotten, there = list[str](), list[tuple[Step, os.stat_result]]()
+
     with ExitStack() as locks:
-        for some in (notes, talks, ends):
-            is_held = not some
+        for _, group in groupby(sorted(steps, key=_rank_lock), _rank_lock):
+            some = list(group)
             with _collect_errors(remaining, *(step.citation for step in some)):
-                if some:
-                    locks.enter_context(lock_any(workspace, locate_any(workspace, some[0].path)))
-                    is_held = True
-            if not is_held:
-                some.clear()
-        there = list[tuple[Step, os.stat_result]]()
-        for step in (*notes, *talks, *ends):
-            with _collect_errors(remaining, step.citation):
-                try:
-                    there.append((step, _check_step(workspace, step)))
-                except NotFoundError:  # it has gone: that is what was wanted
-                    forgotten.append(step.citation)
+                locks.enter_context(lock_any(workspace, locate_any(workspace, some[0].path)))
+                for step in some:
+                    with _collect_errors(remaining, step.citation):
+                        try:
+                            there.append((step, _check_step(workspace, step)))
+                        except NotFoundError:  # it has gone: that is what was wanted
+                            forgotten.append(step.citation)
         for step, info in there:
             with _collect_errors(remaining, step.citation):
                 _apply_step(workspace, step, info)
                 forgotten.append(step.citation)
     return forgotten
+
+
+def _rank_lock(step: Step) -> int:
+    """Return the place of a step's lock in the order of locks."""
+    return {"transcript": 1, "snapshot": 2}.get(step.kind, 0)
 
 
 @contextmanager
@@ -231,8 +228,6 @@ def _check_step(workspace: Workspace, step: Step) -> os.stat_result:
             raise WriteError(f"{step.path} lies outside of the workspace, where files are only read: change it there")
         if is_of_the_agent(workspace.root, step.path):
             raise WriteError(f"{step.path} is the agent's own, and is only read: change it in an editor")
-        if info.st_nlink > 1:
-            raise WriteError(f"{step.path} has {info.st_nlink} hard links: what it says stays under the other names")
         if step.action == "lines" and step.path.endswith(CANVAS):
             raise WriteError(f"{step.path} is a canvas, whose lines are only read: name the whole file")
         if step.action == "lines" and (encoding := find_encoding(data)) != UTF8:

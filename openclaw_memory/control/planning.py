@@ -15,6 +15,7 @@ from typing import Any
 
 from openclaw_memory.control.contents import Content
 from openclaw_memory.conversation.snapshots import TITLE
+from openclaw_memory.text.days import is_within
 from openclaw_memory.text.policies import iterate_leaves
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
@@ -147,7 +148,7 @@ def find_mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
         lines: The lines of the note.
     """
     # One may have been sealed, or unsealed, since.
-    links = [f"](../{get_plain_name(path)}{ending})" for path in snapshots for ending in ("", SUFFIX)]
+    links = [f"{get_plain_name(path)}{ending})" for path in snapshots for ending in ("", SUFFIX)]
     match = set[int]()
     for number, line in enumerate(lines, 1):
         if any(link in line for link in links):
@@ -174,7 +175,7 @@ def _match_transcript(match: _Match, request: ForgetRequest, content: Content, s
         if match.action != "remove" and line.is_content:
             lines.append(line)
     if (since := request.since) is not None:
-        of_days = (line.number for line in lines if line.day is not None and line.day >= since)
+        of_days = (line.number for line in lines if is_within(line.day, since))
         match.add_lines(item.kind, of_days, f"said on {since} or later")
         if undated := [line.number for line in lines if line.day is None]:
             match.review.append(Review(format_citation(item.path, *merge_lines(undated)), "messages without a date"))
@@ -190,14 +191,17 @@ def _match_transcript(match: _Match, request: ForgetRequest, content: Content, s
 def _match_day(match: _Match, since: datetime.date, content: Content, zone: datetime.tzinfo | None) -> None:
     item = content.item
     changed = item.changed.astimezone(zone).date()
-    if item.date is not None and item.date >= since:
+    recent = {at for at, day in enumerate(content.days, 1) if is_within(day, since)}
+    if item.kind != "note" and is_within(item.date, since):
         match.remove_file(f"it is of {item.date}" if item.kind == "day" else f"created on {item.date}")
     elif match.action == "remove":
         return
-    elif content.updated is not None and content.updated >= since:
+    elif is_within(content.updated, since):
         match.review.append(Review(item.path, f"created on {item.date}, and changed on {content.updated}"))
-    elif item.date is None and changed >= since:
+    elif (item.date is None or None in content.days) and is_within(changed, since):
         match.review.append(Review(item.path, f"it is of no day, and was changed on {changed}"))
+    if match.action != "remove":
+        match.add_lines(item.kind, recent, f"they are of {since} or later")
 
 
 def _match_words(match: _Match, query: str, content: Content) -> None:
@@ -209,9 +213,8 @@ def _match_words(match: _Match, query: str, content: Content) -> None:
             match.remove_file("it says it")
         return
     if lines := find_lines(query, split_lines(content.text)):
-        if item.kind == "day":
-            match.add_lines(item.kind, lines, "they say it")
-        elif left := sorted(lines - match.lines):
+        match.add_lines(item.kind, {at for at in lines if content.days[at - 1]}, "they say it")
+        if left := sorted(lines - match.lines):
             where = format_citation(item.path, *merge_lines(left))
             match.review.append(Review(where, "it says it, in a note that is of no day"))
 

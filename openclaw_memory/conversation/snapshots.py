@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.documents import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
-from openclaw_memory.workspace.journal import append, check_text, make_day_path
+from openclaw_memory.workspace.journal import append, check_text
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS
 from openclaw_memory.workspace.session_log import make_log_name
 from openclaw_memory.workspace.tombstones import FORGOTTEN
@@ -318,11 +319,12 @@ def _write(workspace: Workspace, snapshot: Snapshot) -> None:
 def _add_to_note(workspace: Workspace, snapshot: Snapshot, topic: str | None) -> None:
     """Name a snapshot in the note of its day; the subject of a sealed one only in a sealed note."""
     now = workspace.get_time(snapshot.timestamp)
+    note = workspace.files.find_day(now.date())
     count = len(snapshot.messages)
     end = "message" if count == 1 else f"{count} messages"
-    line = f"- [{snapshot.to_dict()['timestamp']}](../{snapshot.path}): the last {end}"  # notes are one folder below
-    is_open = not workspace.files.find(make_day_path(now.date())).endswith(SUFFIX)
-    if topic and not (is_open and snapshot.path.endswith(SUFFIX)):
+    link = posixpath.relpath(snapshot.path, posixpath.dirname(note))
+    line = f"- [{snapshot.to_dict()['timestamp']}]({link}): the last {end}"
+    if topic and (note.endswith(SUFFIX) or not snapshot.path.endswith(SUFFIX)):
         line = f"{line}. {topic}"
     append(workspace.files, line, date=now.date(), title=TITLE, now=now, skip_existing=True)
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory._log import warn
-from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.config.sections import CompactionConfig, JournalConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.thresholds import Kind, Reason, check_window, find_flush_reason
 from openclaw_memory.errors import OpenClawMemoryError
@@ -33,7 +33,6 @@ from openclaw_memory.flush.state import SessionState, format_time, update_state
 from openclaw_memory.text.silent_reply import NO_REPLY, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.journal import make_day_path
 from openclaw_memory.workspace.session_log import make_log_name
 
 MAX_CALLS = 8  # of the model in one flush
@@ -106,15 +105,17 @@ class Flush:
         self.log = workspace.open_log(self.session.id or self.session.key)
 
     @staticmethod
-    def make_prompt(rules: CompactionConfig, day: datetime.date) -> str:
-        """Return the prompt of a flush, with the date filled in.
+    def make_prompt(workspace: Workspace, rules: CompactionConfig, day: datetime.date) -> str:
+        """Return the prompt of a flush, with the date and the note of the day filled in.
 
         Args:
+            workspace: Where the note is.
             rules: The compaction settings, which may hold a prompt of their own.
             day: The day of the note.
         """
         prompt = rules.prompt or f"{_PROMPT} {_LIMITS}"
         hint = "" if NO_REPLY in prompt else f" If nothing to store, reply with {NO_REPLY}."
+        prompt = prompt.replace(JournalConfig().pattern, workspace.files.journal.make_path(day))
         return prompt.replace("YYYY-MM-DD", day.isoformat()) + hint
 
     @property
@@ -277,12 +278,12 @@ class FlushTurn:
     @property
     def path(self) -> str:
         """The note that the turn writes to: that of today, also after midnight."""
-        return self._flush.workspace.files.find(make_day_path(self._flush.get_time().date()))
+        return self._flush.workspace.files.find_day(self._flush.get_time().date())
 
     @property
     def prompt(self) -> str:
         """The prompt that follows the conversation."""
-        return Flush.make_prompt(self._flush.rules, self._flush.get_time().date())
+        return Flush.make_prompt(self._flush.workspace, self._flush.rules, self._flush.get_time().date())
 
     @property
     def system_prompt(self) -> str:

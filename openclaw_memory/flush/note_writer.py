@@ -22,9 +22,8 @@ from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_folder
-from openclaw_memory.workspace.journal import check_text, make_day_path
+from openclaw_memory.workspace.journal import check_text
 from openclaw_memory.workspace.notes import Notes
-from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -68,13 +67,13 @@ def append_new(
         Its status is `ok` (with `path`, `existed`, and `lines` if any were written), `nothing` (there is no text to
         save), `invalid`, `not_allowed` or `failed`. Its artifact is the `Excerpt` that was written.
     """
-    path = workspace.files.find(make_day_path(day))
+    path = workspace.files.find_day(day)
     try:
         text = redact_talk(strip_recalled(_read_text(arguments, path)))
         if not text.strip() or is_silent(text):
             error = f"there is no text to save: reply with {NO_REPLY} if there is nothing"
             return ToolAnswer({"status": NOTHING_TO_SAVE, "error": error})
-        with lock_folder(workspace.root, (NOTES_FOLDER,), path, ".flush-lock"):  # against other flushes
+        with lock_folder(workspace.root, workspace.files.lock_parts, path, ".flush-lock"):  # against other flushes
             source = arguments.get("quotedFrom")
             if source is None:
                 note, *other_notes = (_read_note(workspace, date) for date in (day, *other_days))
@@ -118,7 +117,7 @@ def _read_note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
     """Return the note of a day, "" if it cannot be read, and its title."""
     title = f"# {day.isoformat()}"
     try:
-        return workspace.read(workspace.files.find(make_day_path(day))), title
+        return workspace.read(workspace.files.find_day(day)), title
     except (NotFoundError, UndecodableError):
         return "", title
 

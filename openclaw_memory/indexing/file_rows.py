@@ -25,7 +25,7 @@ from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import detect_language, join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.types.conditions import DAY
+from openclaw_memory.types.conditions import DAY, NAMES
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
@@ -255,15 +255,16 @@ def _make_rows(
     marks = [] if language == DEFAULT_LANGUAGE else [MARKS.get(language, MARKS[UNSTEMMED])]
 
     @cache  # most chunks have the context and the day of the one before
-    def make_context(context: str, day: datetime.date | None) -> str:
-        return " ".join([join_terms(f"{context} {name}", language), *(list_date_terms(day) if day else ()), *marks])
+    def make_context(context: str, day: datetime.date | None, names: str) -> str:
+        words = join_terms(f"{context} {name} {names}", language)
+        return " ".join([words, *(list_date_terms(day) if day else ()), *marks])
 
     def make_row(piece: Chunk) -> ChunkRow:
         if is_date_title(piece.text):  # it would be found by its date, before the text of that day
             return ChunkRow(piece, "", "", None)
         key = make_vector_key(piece.embedding_text) if with_vectors else None
-        own_day = piece.metadata.get(DAY)
-        context = make_context(piece.context, datetime.date.fromisoformat(str(own_day)) if own_day else day)
+        own_day, names = piece.metadata.get(DAY), str(piece.metadata.get(NAMES) or "")
+        context = make_context(piece.context, datetime.date.fromisoformat(str(own_day)) if own_day else day, names)
         return ChunkRow(piece, join_terms(piece.text, language), context, key)
 
     return [make_row(piece) for piece in chunks]

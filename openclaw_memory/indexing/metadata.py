@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from openclaw_memory.text import front_matter
-from openclaw_memory.text.days import get_path_day, parse_day
-from openclaw_memory.text.front_matter import FrontMatter, parse, parse_own_fields
+from openclaw_memory.text.days import get_note_day, get_path_day
+from openclaw_memory.text.front_matter import FrontMatter, fold_name, list_names, parse, parse_own_fields
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.conditions import (
     CONFIDENCE,
     DAY,
     DOCUMENT,
     KEY,
+    NAMES,
     OWN,
     PART_OF,
     SURE_AT,
@@ -35,7 +36,6 @@ _NANOSECONDS = 10**9
 MAX_CONTEXT = 200  # characters of the metadata of a document that are embedded with each of its chunks
 _LETTER = re.compile(r"[^\W\d_]")
 _PATH_OR_ID = re.compile(r"\S*[/\\]\S*[/\\.]\S*|\S*\d\S{14,}|\d\S*\d")
-_DAY_FIELDS = ("date", "created", "created_at")
 
 
 def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: int) -> dict[str, Scalar | None]:
@@ -57,9 +57,10 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
     raw: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
     fields = raw if isinstance(raw, dict) else {}
     metadata = {} if document is None else _select_scalars(fields) | _name_document(path, document)
-    days = (parse_day(str(fields[name])) for name in _DAY_FIELDS if fields.get(name))
-    if get_path_day(path) is None and (day := next(filter(None, days), None)):
+    if (day := get_note_day(path, fields)) != get_path_day(path):
         metadata[DAY] = str(day)
+    names = [fold_name(name) for name in list_names(text) if document is None and _check_scalar(name)]
+    metadata |= {NAMES: "\n".join(names)} if names else {}
     if tags := _join_tags(fields.get("tags")):
         metadata[TAGS] = tags
     return metadata

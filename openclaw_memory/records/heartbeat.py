@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.records import Records
@@ -29,7 +28,6 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import Record, format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
@@ -100,11 +98,10 @@ class Heartbeat:
         workspace: Workspace,
         records: Records,
         service: IndexService,
-        config: MemoryConfig,
         clock: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         """Look after these records and notes; `service` keeps their index."""
-        self._workspace, self._records, self._service, self._config = workspace, records, service, config
+        self._workspace, self._records, self._service = workspace, records, service
         self._clock = clock
 
     def run(self, *, budget_seconds: float = 5.0, ask: Ask | None = None) -> HeartbeatReport:
@@ -134,7 +131,7 @@ class Heartbeat:
                 if (work := self._find_work(now)) is None:  # another one has just done it
                     return report(is_quiet=True)
                 scan, first = work
-                today = get_local_now(self._config.sessions.timezone, now).date()
+                today = self._workspace.get_time(now).date()
                 beat = _Beat(scan, now, today, start + budget_seconds, ask)
                 order = sorted(TASKS, key=lambda name: name not in first)
                 tasks = tuple(self._run_task(name, beat) for name in order if not beat.is_up())
@@ -206,7 +203,7 @@ class Heartbeat:
             state = f"its confidence has fallen to {record.confidence:.2f}"
             advice = self._ask(beat, record, state)
             is_outdated = advice is not None and advice.upper().startswith("FORGET")
-            if is_outdated and not is_high_impact(record.key, record.sensitivity, self._config.records):
+            if is_outdated and not is_high_impact(record.key, record.sensitivity):
                 with suppress(ConflictError):  # it was changed while the model thought
                     self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
                     yield record.path
@@ -223,9 +220,7 @@ class Heartbeat:
                 yield Finding(f"{line.path}#L{line.number}", f"overdue since {day}: {redact(match[1].strip())}")
 
     def _find_unconfirmed(self, beat: _Beat) -> Iterator[Finding | str]:
-        important = (
-            record for record in self._records if is_high_impact(record.key, record.sensitivity, self._config.records)
-        )
+        important = (record for record in self._records if is_high_impact(record.key, record.sensitivity))
         old = [record for record in important if beat.now - record.last_confirmed_at >= REVALIDATE]
         for record in old[:MAX_FINDINGS]:
             state = f"it is of high impact, and was last confirmed on {record.last_confirmed_at:%Y-%m-%d}"

@@ -193,7 +193,7 @@ class Records:
             level = sensitivity or (stored.sensitivity if stored else "low")
             self._check_policies(call, value, level, source)
             rated = stored and replace(stored, sensitivity=level)
-            settlement = settle(rated, observation, self._rules, now)
+            settlement = settle(rated, observation, now)
             if stored is None or rated is None:
                 return _make_record(call, observation, level, seconds, now), settlement
             if settlement.outcome in {"same", "late"} and level == stored.sensitivity:

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.types.records import (
     HALF_LIFE_DAYS,
     Observation,
@@ -28,6 +27,7 @@ OBSERVATIONS = 2  # of another value that replace a stable one
 LEAST_CONFIDENCE = 0.3  # of an observation that is taken
 MAX_CONFIDENCE = 0.99  # of observations without a confirmation: they may share a mistake
 MAX_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
+HIGH_IMPACT = ("billing.*", "credential.*", "*.scope")  # globs of keys
 MAX_WAITING = 5  # observations that wait, of which the file keeps the latest
 
 
@@ -47,7 +47,7 @@ class Settlement(Struct, frozen=True):
     reason: str | None = None
 
 
-def settle(record: Record | None, observation: Observation, rules: RecordsConfig, now: datetime) -> Settlement:
+def settle(record: Record | None, observation: Observation, now: datetime) -> Settlement:
     """Decide the effect of an observation.
 
     The value of the record supports it, and drops the observations that waited. Another value replaces one that is not
@@ -59,7 +59,6 @@ def settle(record: Record | None, observation: Observation, rules: RecordsConfig
     Args:
         record: The record, its confidence decayed up to `now`; None if there is none.
         observation: The observation.
-        rules: The settings.
         now: The moment, in UTC.
     """
     if record is None:
@@ -70,17 +69,17 @@ def settle(record: Record | None, observation: Observation, rules: RecordsConfig
         reason = "a value from outside replaces none that someone has said: a person has to confirm it"
         return unchanged if is_equal else replace(unchanged, outcome="asks", reason=reason)
     is_from_outside = record.source.kind == "external" != source.kind
-    if is_from_outside and not is_high_impact(record.key, record.sensitivity, rules):
+    if is_from_outside and not is_high_impact(record.key, record.sensitivity):
         return Settlement("replaced", observation.confidence)
     if is_equal:
         is_support = is_independent(source, record.source)
         return Settlement("supported", combine(record.confidence, observation.confidence)) if is_support else unchanged
     if source.observed_at < record.source.observed_at:
         return replace(unchanged, outcome="late", reason="the value of the record was observed later")
-    return _settle_rival(record, observation, rules, now)
+    return _settle_rival(record, observation, now)
 
 
-def _settle_rival(record: Record, observation: Observation, rules: RecordsConfig, now: datetime) -> Settlement:
+def _settle_rival(record: Record, observation: Observation, now: datetime) -> Settlement:
     """Decide the effect of another value."""
     rivals = [rival for rival in record.waiting if is_same(rival.value, observation.value)]
     if not all(is_independent(rival.source, observation.source) for rival in rivals):
@@ -88,7 +87,7 @@ def _settle_rival(record: Record, observation: Observation, rules: RecordsConfig
     confidence = combine(*(rival.confidence for rival in rivals), observation.confidence)
     missing = OBSERVATIONS - len(rivals) - 1
     outcome: Outcome = "waiting"
-    if is_high_impact(record.key, record.sensitivity, rules):
+    if is_high_impact(record.key, record.sensitivity):
         outcome, reason = "asks", f"{record.key} is of high impact: a person has to confirm the new value"
     elif is_stable(record, now):
         outcome = "waiting" if missing > 0 else "replaced"
@@ -137,15 +136,14 @@ def is_stable(record: Record, now: datetime) -> bool:
     return record.is_confirmed or now - since >= STABLE_DAYS * DAY
 
 
-def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> bool:
+def is_high_impact(key: str, sensitivity: Sensitivity) -> bool:
     """Return whether a new value has to be confirmed.
 
     Args:
         key: The key of the record.
         sensitivity: Its sensitivity.
-        rules: `high_impact` are globs of keys.
     """
-    return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in rules.high_impact)
+    return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in HIGH_IMPACT)
 
 
 def decay(confidence: float, since: datetime, now: datetime) -> float:

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from openclaw_memory.config.globs import read_paths
 from openclaw_memory.errors import ConfigError, QueryError, suggest
-from openclaw_memory.text.days import get_path_day
-from openclaw_memory.types.conditions import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
+from openclaw_memory.text.days import get_chunk_day, is_within
+from openclaw_memory.types.conditions import CONFIDENCE, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import DECAYING, HALF_LIFE_DAYS, RecordType
-from openclaw_memory.workspace.days import to_day
+from openclaw_memory.workspace.time_zone import to_day
 
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
@@ -120,13 +120,11 @@ class SearchFilter:
 class ChunkFilter(Struct, frozen=True):
     """A filter as a function of a chunk, equal for equal ones: the index finds out once which chunks pass.
 
-    `since` and `until` are days in ISO 8601, "" for none. `now` is the moment to which the confidence of decaying
+    `since` and `until` of it are days. `now` is the moment to which the confidence of decaying
     records has fallen, in seconds: the beginning of an hour, so that the answer holds for the searches of that hour.
     """
 
     only: SearchFilter
-    since: str = ""
-    until: str = ""
     now: int = 0
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
@@ -151,10 +149,9 @@ class ChunkFilter(Struct, frozen=True):
         return read_paths(tuple(self.only.path)).ranges if self.only.path else ()
 
     def _is_in_time(self, path: str, metadata: Metadata) -> bool:
-        if not (self.since or self.until):
-            return True
-        day = metadata.get(DAY) or get_path_day(path)
-        return day is not None and self.since <= str(day) <= (self.until or str(day))
+        since, until = self.only.since, self.only.until
+        is_open = since is None and until is None
+        return is_open or is_within(get_chunk_day(path, metadata), since, until)  # type: ignore[arg-type]  # days
 
     def _is_sure(self, metadata: Metadata) -> bool:
         least, confidence, at = self.only.min_confidence, metadata.get(CONFIDENCE), metadata.get(SURE_AT)
@@ -174,12 +171,11 @@ def make_chunk_filter(only: SearchFilter, now: datetime.datetime | None) -> Chun
         now: The moment of the search, with a time zone; this one where None.
     """
     only = replace(only, source=None, phrases=(), without=())  # of which a chunk's metadata know nothing
-    since, until = (str(day or "") for day in (only.since, only.until))
     if only.min_confidence is None:  # the same at any time
-        return ChunkFilter(only, since, until)
+        return ChunkFilter(only)
     moment = int((now or datetime.datetime.now(datetime.UTC)).timestamp())
     hour = moment - moment % SECONDS_OF_HOUR
-    return ChunkFilter(only, since, until, hour)
+    return ChunkFilter(only, hour)
 
 
 def fold_tag(tag: str) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from openclaw_memory.text.days import get_path_day, is_date_title
+from openclaw_memory.text.days import get_chunk_day, is_date_title
 from openclaw_memory.text.markdown_blocks import (
     count_front_matter,
     is_fence,
@@ -21,7 +21,6 @@ from openclaw_memory.text.markdown_blocks import (
 )
 from openclaw_memory.text.terms import fold, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
-from openclaw_memory.types.conditions import DAY
 from openclaw_memory.types.files import LEFT_OUT, Span
 
 DAY_CHARS = len("2026-01-06")  # with which the context of a transcript's chunk begins
@@ -75,9 +74,8 @@ class Line(NamedTuple):
 
 
 def get_day(stored: StoredChunk) -> date | None:
-    """Return the day of a chunk, by its heading, front matter or messages, or else by its path; None if unknown."""
-    day = stored.chunk.metadata.get(DAY)
-    return date.fromisoformat(str(day)) if day else get_path_day(stored.path)
+    """Return the day of a chunk; None if unknown."""
+    return get_chunk_day(stored.path, stored.chunk.metadata)
 
 
 class Frame(NamedTuple):

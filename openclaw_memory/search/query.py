@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.text.days import Mention, split_dates
+from openclaw_memory.text.front_matter import split_link
 from openclaw_memory.text.languages import BOUND_WORDS, DAY_WORDS, DEFAULT_LANGUAGE
 from openclaw_memory.text.terms import (
     find_identifiers,
@@ -144,7 +145,7 @@ def match_file_name(text: str) -> Callable[[str], bool] | None:
     Args:
         text: The query.
     """
-    names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
+    names = split_link(text) if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
     names += _FILE_NAME.findall(text)
     parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
     if not any(parts):

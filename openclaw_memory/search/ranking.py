@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from openclaw_memory.search.lines import get_day
-from openclaw_memory.text.days import get_path_day
+from openclaw_memory.text.days import get_chunk_day
 from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.workspace.paths import rank_path_match
@@ -112,7 +111,7 @@ def apply_age(
     aged = []
     for result in results:
         own = next((stored for stored in chunks if has_line_in(result, stored)), None)
-        day = get_path_day(result.path) if own is None else get_day(own)
+        day = get_chunk_day(result.path, own.chunk.metadata if own else {})
         if day is not None:
             midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
             share = decay_score(1.0, (now - midnight).total_seconds() / SECONDS_A_DAY, half_life_days)

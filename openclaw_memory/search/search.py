@@ -32,9 +32,11 @@ from openclaw_memory.search.ranking import (
     select_results,
 )
 from openclaw_memory.search.results import SearchResults
+from openclaw_memory.text.front_matter import fold_name, split_link
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE
 from openclaw_memory.text.terms import split_words, stem_word
 from openclaw_memory.types import SearchResult
+from openclaw_memory.types.conditions import NAMES
 
 if TYPE_CHECKING:
     from openclaw_memory.search.request import SearchRequest
@@ -117,7 +119,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         task = task.weigh(candidates.frequencies, candidates.chunk_count)
         similarities, failure = _compare_task(task, candidates, index)
         results, reason = apply_task(results, candidates.chunks, similarities, TASK_WEIGHT), failure or reason
-    beginnings = _show_named_files(index, query, request)
+    beginnings = _show_named(index, query, request, candidates)
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
@@ -185,14 +187,16 @@ def _share_words(task: Query, candidates: Candidates) -> dict[int, float]:
     return shares
 
 
-def _show_named_files(index: IndexView, query: Query, request: SearchRequest) -> list[SearchResult]:
+def _show_named(index: IndexView, query: Query, request: SearchRequest, candidates: Candidates) -> list[SearchResult]:
     """Return the beginnings of the files that the query names, if all of their chunks pass the filter."""
     is_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
     if is_named is None or only.phrases:
         return results
     test, passes = request.where or (lambda *_: True), request.passes or bool
     excluded = find_excluded(index.store, request, index.languages)
-    for path in (path for path in index.store.get_files() if is_named(path) and passes(path)):
+    names = {*map(fold_name, split_link(query.text))}
+    paths = {own.path for own in candidates.chunks if names & {*str(own.chunk.metadata.get(NAMES) or "").split("\n")}}
+    for path in (path for path in index.store.get_files() if (path in paths or is_named(path)) and passes(path)):
         chunks = index.store.get_file_chunks(path)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)
         if chunks and is_allowed and only.source in (None, chunks[0].source):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from operator import itemgetter
@@ -12,7 +13,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from openclaw_memory.text.languages import STOP_WORDS, read_table
+from openclaw_memory.text.markdown_blocks import split_blocks
 from openclaw_memory.text.terms import fold
+from openclaw_memory.types.conditions import DAY, Metadata
 
 
 def _read_words() -> dict[str, dict[str, int]]:
@@ -128,6 +131,7 @@ _NAMED_SHORT = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_])(\d\d?)\2(\d\d?)(?!\d)")
 _IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_./])")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
 _FIRST_WEEKDAY = rf"{_look_up('weekday')}[\W_]+(?=.)"
+_DAY_FIELDS = ("date", "created", "created_at")
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}([-_.])\d{2}\1\d{2}\s*")
 
 
@@ -218,6 +222,56 @@ def get_path_day(path: str) -> date | None:
     if (day := parse_day(name)) is None and (match := _IN_FOLDERS.search(plain)):
         day = _make_day(match[1], match[2], match[3])
     return day or next(filter(None, map(parse_day, reversed(folders.split("/")))), None)
+
+
+def get_note_day(path: str, fields: Mapping[str, object]) -> date | None:
+    """Return the day of a note: the one in its name or folders, or else in a field above its text.
+
+    Args:
+        path: The path of the note.
+        fields: The fields, by names in lower case.
+    """
+    days = (parse_day(str(fields[name])) for name in _DAY_FIELDS if fields.get(name))
+    return get_path_day(path) or next(filter(None, days), None)
+
+
+def get_chunk_day(path: str, metadata: Metadata) -> date | None:
+    """Return the day of a chunk: that of its heading, front matter or messages, or else the one in its path.
+
+    Args:
+        path: The path of its file.
+        metadata: Its metadata.
+    """
+    day = metadata.get(DAY)
+    return date.fromisoformat(str(day)) if day else get_path_day(path)
+
+
+def list_line_days(lines: Sequence[str], day: date | None) -> list[date | None]:
+    """Return the day of each line of a note: that of the nearest heading that begins with one.
+
+    Args:
+        lines: The lines of the note.
+        day: The day of lines without such a heading.
+    """
+    days, above = [day] * len(lines), list[tuple[int, date | None]]()
+    for block in split_blocks(lines) if lines else ():
+        if block.kind == "heading":
+            level, title = block.get_title(lines)
+            above = [own for own in above if own[0] < level]
+            above.append((level, parse_title_day(title) or (above[-1][1] if above else day)))
+            days[block.first :] = [above[-1][1]] * (len(lines) - block.first)
+    return days
+
+
+def is_within(day: date | None, since: date | None, until: date | None = None) -> bool:
+    """Return whether a day is within two others; nothing without a day is.
+
+    Args:
+        day: The day.
+        since: The first one; None for any.
+        until: The last one, included; None for any.
+    """
+    return day is not None and (since is None or since <= day) and (until is None or day <= until)
 
 
 def parse_day(text: str) -> date | None:

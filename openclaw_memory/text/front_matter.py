@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from openclaw_memory.errors import InvalidInputError
 
@@ -36,6 +37,8 @@ _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*+)[ \t]*+:(?:[ \t]+(.*)|)""")
 _OWN_OPENING = re.compile(r"---[ \t]*\r?\n")
 _FLOW_LIST = re.compile(r"([A-Za-z_]+)[ \t]*:[ \t]*\[([^\[\]{}]*)\][ \t]*(?:#.*)?")  # [a, b], which is not JSON
+_PROPERTY = re.compile(r"(?m)^(?:- )?(title|alias)::[ \t]+(.+)$")  # of a page of Logseq
+_LINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 _MERGE = re.compile(r"<{7}(?: |$)|={7}$|>{7}(?: |$)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
@@ -160,6 +163,34 @@ def parse_own_fields(file: str) -> dict[str, Any]:
     for match in filter(None, (_FLOW_LIST.fullmatch(lines[at]) for at in unread)):
         fields[match[1]] = [item.strip().strip("\"'") for item in match[2].split(",")]
     return {name.lower(): value for name, value in fields.items()}
+
+
+def list_names(file: str) -> list[str]:
+    """Return the names of a note besides that of its file: the title and the aliases above its text.
+
+    Args:
+        file: All of the file; of a page of Logseq, they are properties: `alias:: Anna, Ann`.
+    """
+    fields = parse_own_fields(file) or dict(_PROPERTY.findall(file[:MAX_BLOCK].partition("\n\n")[0]))
+    names = [fields.get("title")]
+    for value in map(fields.get, ("alias", "aliases")):
+        names += value if isinstance(value, list) else str(value or "").split(",")
+    return [text for name in names if (text := str(name or "").strip(" []"))]
+
+
+def split_link(text: str) -> list[str]:
+    """Return the names in a wikilink, `[[Note#Heading|shown]]`, without the heading; any other text is one name.
+
+    Args:
+        text: The link.
+    """
+    link = _LINK.fullmatch(text.strip())
+    return [part.partition("#")[0].strip() for part in link[1].split("|")] if link else [text.strip()]
+
+
+def fold_name(name: str) -> str:
+    """Return the name of a note as names are compared."""
+    return normalize("NFC", name).casefold()
 
 
 def _split(block: str) -> list[str]:

@@ -165,11 +165,11 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
     Raises:
         NotFoundError: As `Workspace.locate`.
     """
-    place = workspace.locate(path)
-    if audience.source is not None and is_transcript(place.path) != (audience.source == "sessions"):
-        raise PathNotAllowedError(f"{place.path} cannot be seen here: these tools are for source={audience.source!r}")
-    if is_private(place.path):
-        check_private(place.path, audience)
+    path = workspace.resolve(path)
+    if audience.source is not None and is_transcript(path) != (audience.source == "sessions"):
+        raise PathNotAllowedError(f"{path} cannot be seen here: these tools are for source={audience.source!r}")
+    if is_private(path):
+        check_private(path, audience)
 
 
 def check_private(path: str, audience: Audience) -> None:

@@ -15,7 +15,7 @@ Where: TypeAlias = Callable[[str, Metadata], bool]
 
 # Names of metadata that are the library's own: a document's metadata of such a name are not filtered by in the index.
 OWN = ":"
-DAY, TAGS = ":day", ":tags"
+DAY, TAGS, NAMES = ":day", ":tags", ":names"
 TYPE, KEY, USER, CONFIDENCE, SURE_AT = ":type", ":key", ":user", ":confidence", ":sure_at"  # of records
 DOCUMENT, PART_OF = ":document", ":part_of"  # of documents: their key, and the id of what they are a part of
 LARGEST = 2**63  # whole numbers beyond it are not the same in every store

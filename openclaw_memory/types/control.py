@@ -22,9 +22,9 @@ class Item(Struct, frozen=True):
     Attributes:
         path: The path by which it is searched and read.
         kind: Its kind.
-        date: The day that it is of: in the name of a note, when a record, document or snapshot was made, the first of a
-            transcript. None where it is of no day.
-        last_date: The latest day that it is of: that of the last message of a transcript, `date` of all others.
+        date: The day that it is of: the first of the lines of a note or of the messages of a transcript, when a record,
+            document or snapshot was made. None where it is of no day.
+        last_date: The latest day that it is of: that of the last message or line, `date` of all others.
         changed: When the file was last written (UTC).
         type: The type of a record, None for all others.
         key: The key of a record, the id of a document, the session of a snapshot.

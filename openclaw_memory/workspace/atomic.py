@@ -442,8 +442,8 @@ def append_whole(descriptor: int, base: str, parts: Sequence[str], data: bytes) 
     """Append to an open file; on disk when this returns. Call it with the lock held.
 
     Up to a page is one write(2). A longer text comes with a file that replaces the old one, so that a killed process
-    leaves all of it or nothing; text that another program appends meanwhile stays. A file that cannot be replaced, or
-    has hard links, gets one write(2).
+    leaves all of it or nothing; text that another program appends meanwhile stays. A file that cannot be replaced
+    gets one write(2).
 
     Args:
         descriptor: The file.
@@ -466,8 +466,6 @@ def _extend(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bo
     for tries in range(1, _TRIES + 1):
         before += read_whole(descriptor)  # the second time, the bytes that another program has appended
         info = os.fstat(descriptor)
-        if info.st_nlink > 1:
-            return False
         try:
             if info.st_size != len(before):
                 raise _ChangedError(path)

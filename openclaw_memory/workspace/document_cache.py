@@ -314,7 +314,7 @@ def check_names_no_file(workspace: Workspace, doc_id: str) -> None:
     place = parse_citation(doc_id)
     path = place[0] if place else doc_id
     try:
-        workspace.read_excerpt(path, lines=1)
+        workspace.read(path)
     except (NotFoundError, PathNotAllowedError):
         return
     raise PathNotAllowedError(

@@ -22,14 +22,14 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, get_embedding, parse, render
-from openclaw_memory.text.policies import NONE, Policies
+from openclaw_memory.text.policies import NONE, Policies, iterate_leaves
 from openclaw_memory.text.redaction import find_masks, redact
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace.atomic import make_folders, open_folder
 from openclaw_memory.workspace.document_cache import DocumentCache, make_key, split_key
 from openclaw_memory.workspace.encodings import decode
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.journal import check_text, make_day_path
+from openclaw_memory.workspace.journal import check_text
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     MOVE_NOTE,
@@ -383,7 +383,7 @@ def _write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[_Version]
 def _compose(files: WorkspaceFiles, document: Fields) -> _Version:
     """Make the new version of a file, with the secrets in place of their masks."""
     place, policies = _locate(files, document.path), files.policies
-    _check_not_a_day(place.path)
+    _check_not_a_day(files, place.path)
     fields, inner = document.fields, check_text(document.text, f"the text of {place.path}")
     file = _read(place, files)
     if (old := file.content) is not None:
@@ -477,19 +477,12 @@ def check_no_secret(value: Any, where: str) -> None:
     Raises:
         InvalidInputError: A text in it holds a secret.
     """
-    if isinstance(value, str):
-        if (masked := redact(value)) != value:
+    for text in filter(lambda leaf: isinstance(leaf, str), iterate_leaves(value)):
+        if (masked := redact(text)) != text:
             raise InvalidInputError(
                 f"{redact(where)} holds a secret ({masked[:60]!r}), which is masked when it is read, and would be lost "
                 "when it is put again: keep secrets elsewhere, and put what leads there"
             )
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            check_no_secret(key, where)
-            check_no_secret(inner, f"{where}[{key!r}]")
-    elif isinstance(value, list | tuple):
-        for number, inner in enumerate(value):
-            check_no_secret(inner, f"{where}[{number}]")
 
 
 def _read(place: Place, files: WorkspaceFiles) -> _File:
@@ -518,9 +511,8 @@ def _locate(files: WorkspaceFiles, path: str) -> Place:
     return place
 
 
-def _check_not_a_day(path: str) -> None:
-    day = get_path_day(path.lower())
-    if day is not None and get_plain_name(path.lower()) == make_day_path(day):
+def _check_not_a_day(files: WorkspaceFiles, path: str) -> None:
+    if (day := get_path_day(path)) and get_plain_name(path.lower()) == files.journal.make_path(day).lower():
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "
             f"path in a folder of {NOTES_FOLDER}/, such as {DOCUMENTS_FOLDER}/"

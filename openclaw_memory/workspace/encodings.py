@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 from openclaw_memory.errors import UndecodableError
 
 CANVAS = ".canvas"  # which is JSON: only read
 UTF8 = "utf-8-sig"  # with or without a byte order mark
-# The letters of languages, or their most frequent characters, and what part of those beyond ASCII they are at least.
-_KANA = "".join(map(chr, range(0x3041, 0x30FF)))
+# By encoding, in the order of trust, the most frequent characters of languages, of several ones apart, and what
+# part of those beyond ASCII they are at least.
 _FREQUENT = {
-    "gb18030": ("的一是不了在有人我他这个们来到时大地为子中你说生国年着就那和要会上下日，。、", 0.12),
-    "big5": ("的一是不了在有人我他這個們來到時大地為子中你說生國年著就那和要會上下日，。、", 0.12),
-    "cp932": (_KANA, 0.3),
-    "euc_jp": (_KANA, 0.3),
-    "cp949": ("이다는을가에고의하지로도한은를기서사어니", 0.2),
-    "cp1251": ("оеаинтсрвл", 0.5),
-    "koi8_r": ("оеаинтсрвл", 0.5),
-    "cp1253": ("αοιετσνηυρ", 0.5),
-    "cp1252": ("äöüßå éèàâêîôûùçëï áéíóúñü ãõáéíóúâêàç åäöøæé àèéìòù áðéíóúýþæö", 0.8),
-    "cp1250": ("ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíľĺňóôŕšťúýž áéíóöőúüű čćđšž", 0.8),
-    "iso8859_2": ("ąćęłńóśźż áčďéěíňóřšťúůýž áéíóöőúüű", 0.8),
+    name: (letters, float(least))
+    for name, least, letters in (
+        line.split(maxsplit=2) for line in Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
+    )
 }
 _LATIN = {"cp1252", "cp1250", "iso8859_2"}
 _ALPHABETS = {"cp1251", "koi8_r", "cp1253"}  # whose words are beyond ASCII throughout

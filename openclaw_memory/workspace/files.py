@@ -7,6 +7,7 @@ killed process may leave the name of a plain file and the content of a sealed on
 
 from __future__ import annotations
 
+import datetime
 import os
 import posixpath
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from typing import BinaryIO
 from msgspec import Struct, field
 
 from openclaw_memory.config.agent_files import is_skipped_folder
-from openclaw_memory.config.sections import FilesConfig, SessionsConfig
+from openclaw_memory.config.sections import FilesConfig, JournalConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.text.policies import MASK, NONE, Policies
 from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed
@@ -44,6 +45,7 @@ class WorkspaceFiles(Struct, frozen=True):
     Attributes:
         root: The folder.
         settings: Which files count, and how large they may be.
+        journal: Where the notes of days are.
         policies: The rules for storing and showing them.
         codec: Seals and unseals them.
         shared: The notes that the folder is a copy of; None where its files are the notes.
@@ -54,6 +56,7 @@ class WorkspaceFiles(Struct, frozen=True):
     policies: Policies = NONE
     codec: FileCodec = PLAIN_TEXT
     shared: SharedFiles | None = None
+    journal: JournalConfig = field(default_factory=JournalConfig)
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -100,12 +103,10 @@ class WorkspaceFiles(Struct, frozen=True):
             return PathNotAllowedError(
                 f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
             )
-        more = [ending for ending in self.settings.endings if ending.islower() and ending not in paths.NOTE_ENDINGS]
-        also = f" (or {', '.join(more)})" if more else ""
-        also += f", {paths.TRANSCRIPTS}/*{paths.TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
+        also = f", {paths.TRANSCRIPTS}/*{paths.TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
         return PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
-            f"memory/**/*.md{also} and what files.extra_paths names"
+            f"memory/**/*.md (or another of files.endings){also} and what files.extra_paths names"
         )
 
     def allow(self, relative: str) -> Place | None:
@@ -132,8 +133,14 @@ class WorkspaceFiles(Struct, frozen=True):
         return None
 
     def locate_extras(self) -> Iterator[Place]:
-        """Yield the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the root."""
-        return (paths.locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
+        """Yield the places outside of `memory/` that the settings name: extra paths, and the folder of the journal.
+
+        `~` is expanded, relative ones are taken from the root.
+        """
+        is_apart = self.lock_parts != (paths.NOTES_FOLDER,) and (self.root / self.journal.folder).is_dir()
+        own = [self.journal.folder or "."] if is_apart else []
+        extras = (*self.settings.extra_paths, *own)
+        return (paths.locate_configured(self.root, path.strip()) for path in extras if path.strip())
 
     def make_place(self, path: str) -> Place:
         """Return the place of a path below the workspace, whatever it names.
@@ -152,6 +159,14 @@ class WorkspaceFiles(Struct, frozen=True):
         sealed = path.removesuffix(SUFFIX) + SUFFIX
         is_readable = self.codec.key_id is not None or not os.path.lexists(self.root / path)
         return sealed if is_readable and os.path.lexists(self.root / sealed) else path
+
+    def find_day(self, day: datetime.date) -> str:
+        """Return the path of the note of a day, sealed or not, as `find` does.
+
+        Args:
+            day: The day.
+        """
+        return self.find(self.journal.make_path(day))
 
     def find_long_term(self) -> str:
         """Return the file of `MEMORY.md`, as `find` does; `memory.md` where only that exists."""
@@ -301,11 +316,16 @@ class WorkspaceFiles(Struct, frozen=True):
         with open_place(place, self.settings) as descriptor:
             return is_sealed(os.read(descriptor, len(MAGIC)))
 
+    @property
+    def lock_parts(self) -> tuple[str, ...]:
+        """The way to the folder of locks: `memory`, or `.memory` where the notes of days are elsewhere."""
+        return (paths.NOTES_FOLDER if self.journal.pattern.startswith(f"{paths.NOTES_FOLDER}/") else paths.OWN_FOLDER,)
+
     # --- writing --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        """Hold the one lock under which notes are written: `memory/.lock`, and the shared files.
+        """Hold the one lock under which notes are written, and that of the shared files.
 
         Args:
             path: The file that is written, for errors.
@@ -315,7 +335,7 @@ class WorkspaceFiles(Struct, frozen=True):
             StoreError: As `SharedFiles.lock`.
         """
         changing = nullcontext() if self.shared is None else self.shared.lock()
-        with lock_folder(self.root, (paths.NOTES_FOLDER,), path), changing:
+        with lock_folder(self.root, self.lock_parts, path), changing:
             yield
 
     def append(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool = True) -> None:
@@ -368,7 +388,7 @@ class WorkspaceFiles(Struct, frozen=True):
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-            WriteError: It would be too large, has hard links, or the file is no longer the one that was read.
+            WriteError: It would be too large, or the file is no longer the one that was read.
             OSError: It cannot be written. The old file is as it was.
         """
         replace_file(place.base, place.parts, self.seal(data, place, expected), expected)
@@ -397,10 +417,9 @@ class WorkspaceFiles(Struct, frozen=True):
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-            WriteError: It would be too large, has hard links, or is there twice, sealed and plain.
+            WriteError: It would be too large, or is there twice, sealed and plain.
         """
         self._check_single(place)
-        _check_links(info, place.path)
         if place.path.endswith(SUFFIX) or (info is not None and self.is_sealed(place)):
             data = check_key(self.codec, place.path).seal(data, place.path)
         return self._check_size(data, place.path)
@@ -430,7 +449,7 @@ class WorkspaceFiles(Struct, frozen=True):
         Raises:
             NotFoundError, PathNotAllowedError, WorkspaceError: It cannot be read.
             SealedFileError: The index is plain, the key is not here, or the file is damaged.
-            WriteError: It has hard links, would be too large, or there is a file with the other name.
+            WriteError: It would be too large, or there is a file with the other name.
             OSError: It cannot be written. It is as it was, under either name.
         """
         data, info = self.read_raw(place)
@@ -440,8 +459,6 @@ class WorkspaceFiles(Struct, frozen=True):
             not sealed or check_key(self.codec, place.path).is_current(data, place.path)
         )
         plain = data if is_current and sealed else self.unseal(data, place.path)
-        if not is_current:
-            _check_links(info, place.path)
         with open_folder(place.base, place.parts[:-1]) as folder:
             if name != new_name:
                 folder.check_free(new_name, name)
@@ -454,11 +471,6 @@ class WorkspaceFiles(Struct, frozen=True):
             if name != new_name and sealed:
                 folder.rename(name, new_name)
         return target
-
-
-def _check_links(info: os.stat_result | None, path: str) -> None:
-    if info is not None and info.st_nlink > 1:
-        raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
 
 
 @contextmanager

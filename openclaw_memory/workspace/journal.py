@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -13,23 +13,14 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllo
 from openclaw_memory.text.fence import escape_fences, fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.atomic import make_folders
 from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
 from openclaw_memory.workspace.excerpts import make_excerpt_of_lines, split_lines
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
 _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
-
-
-def make_day_path(day: datetime.date) -> str:
-    """Return the path of the note of a day that is not sealed.
-
-    Args:
-        day: The day.
-    """
-    return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
 def append(
@@ -40,8 +31,9 @@ def append(
     title: str | None = None,
     now: datetime.datetime,
     skip_existing: bool = False,
+    path: str | None = None,
 ) -> Excerpt:
-    """Add `text` to `memory/<date>.md`, or the sealed note of the day, and return its lines. See `Notes.append`.
+    """Add `text` to the note of a day, sealed or not, and return its lines. See `Notes.append`.
 
     A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`.
 
@@ -52,91 +44,44 @@ def append(
         title: The title of the entry.
         now: The moment.
         skip_existing: Add nothing if the note has the same lines, at whatever time; the excerpt has `existed` set.
+        path: Another note below `memory/` than that of the day.
 
     Raises:
         InvalidInputError, PathNotAllowedError, PolicyError, SealedFileError, WriteError: As `Notes.append`.
     """
     entry = _make_entry(text, title, now)
     files.policies.check(None, "\n".join(entry))
-    _check_included(files, make_day_path(date))
+    path = path or files.journal.make_path(date)
+    if not files.is_included(path):
+        raise PathNotAllowedError(
+            f"{path} is left out by files.include or files.exclude: it would never be found again"
+        )
+    before = data = b""
     first = 0  # the 0-based line of the entry
 
-    def extend(before: bytes) -> bytes:
-        nonlocal first
+    def extend(file: BinaryIO, _: int) -> bytes:
+        nonlocal before, data, first
+        before = file.read()
+        if (encoding := find_encoding(before)) != UTF8:
+            raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
         if skip_existing and (existing := find_block(_split(before), entry)) is not None:
             first = existing
             return b""
-        head = _join_gap(before, entry, date)
-        first = before.count(b"\n") + head.count("\n")
-        return (head + "\n".join(entry) + "\n").encode()
-
-    with files.lock(make_day_path(date)):
-        path = files.find(make_day_path(date))
-        before, data = _extend(files, path, extend)
-    lines = _split(before + data)
-    return make_excerpt_of_lines(path, lines, first, len(entry), existed=not data, policies=files.policies)
-
-
-def find_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
-    """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
-
-    Args:
-        files: The files of the workspace.
-        path: The note.
-        blocks: The blocks of lines.
-
-    Raises:
-        PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
-    """
-    try:
-        data, _ = files.read(files.make_place(files.find(path)))
-    except NotFoundError:
-        return [True] * len(blocks)
-    return _find_missing(_split(data), blocks)
-
-
-def append_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
-    """Add the blocks of lines that a note lacks, all or none; return for each block whether it was missing.
-
-    Args:
-        files: The files of the workspace.
-        path: The note.
-        blocks: The blocks of lines.
-        head: The first line of a new note, unless the first block begins with it.
-
-    Raises:
-        PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
-        PolicyError: A rule says never to store a block. Nothing was written.
-        WriteError: It could not be written. The note is unchanged.
-    """
-    for block in blocks:
-        files.policies.check(None, "\n".join(block))
-    _check_included(files, path)
-    missing: list[bool] = []
-
-    def extend(before: bytes) -> bytes:
-        missing[:] = _find_missing(_split(before), blocks)
-        new = [block for block, is_missing in zip(blocks, missing, strict=True) if is_missing]
-        if not new:
-            return b""
-        if not before and new[0][0] != head:
-            new = [[head], *new]
-        gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
-        return (gap + "\n\n".join("\n".join(block) for block in new) + "\n").encode()
+        head, most = _join_gap(before, entry, date), files.settings.max_bytes
+        first, data = before.count(b"\n") + head.count("\n"), (head + "\n".join(entry) + "\n").encode()
+        if len(before) + len(data) > most:
+            raise WriteError(
+                f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again: "
+                "append less, or to another date"
+            )
+        return data
 
     with files.lock(path):
-        _extend(files, files.find(path), extend)
-    return missing
-
-
-def _find_missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool]:
-    file = [line.rstrip("\r") for line in lines]
-    starts: dict[str, list[int]] = {}
-    for number, line in enumerate(file):
-        starts.setdefault(line, []).append(number)
-    return [
-        not any(file[first : first + len(block)] == [*block] for first in starts.get(block[0], ())) for block in blocks
-    ]
+        place = files.make_place(files.find(path))
+        make_folders(files.root, place.parts[:-1], place.path)
+        files.append(place, extend)
+    lines = _split(before + data)
+    return make_excerpt_of_lines(place.path, lines, first, len(entry), existed=not data, policies=files.policies)
 
 
 def check_text(text: str, name: str) -> str:
@@ -187,34 +132,6 @@ def _make_entry(text: str, title: str | None, now: datetime.datetime) -> list[st
     return [f"{_ENTRY}{now.hour}:{now:%M} - {check_text(' '.join(title.split()), 'the title')}", "", *lines]
 
 
-def _extend(files: WorkspaceFiles, path: str, extend: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
-    """Append to a note; return its content before, and the bytes that were added. Call it with the lock held."""
-    before = data = b""
-
-    def read_and_extend(file: BinaryIO, _: int) -> bytes:
-        nonlocal before, data
-        before = file.read()
-        if (encoding := find_encoding(before)) != UTF8:
-            raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
-        data, most = extend(before), files.settings.max_bytes
-        if data and len(before) + len(data) > most:
-            raise WriteError(
-                f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again: "
-                "append less, or to another date"
-            )
-        return data
-
-    files.append(files.make_place(path), read_and_extend)
-    return before, data
-
-
-def _check_included(files: WorkspaceFiles, path: str) -> None:
-    if not files.is_included(path):
-        raise PathNotAllowedError(
-            f"{path} is left out by files.include or files.exclude: it would never be found again"
-        )
-
-
 def _split(note: bytes) -> list[str]:
     # Bytes that are not UTF-8 match no entry, and are no reason to ignore the others.
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
@@ -223,7 +140,7 @@ def _split(note: bytes) -> list[str]:
 def _join_gap(before: bytes, entry: list[str], date: datetime.date) -> str:
     """Return the text between the existing note and the entry."""
     if not before:
-        return f"# {date.isoformat()}\n\n"
+        return "" if entry[0].startswith("# ") else f"# {date.isoformat()}\n\n"
     gap = "" if before.endswith(b"\n") else "\n"
     # A heading is set apart, and so is a quotation, which would go on with the next line; other lines follow each
     # other, so that a list stays one list.
@@ -291,7 +208,7 @@ def bootstrap(files: WorkspaceFiles, *, private: bool, max_chars: int, today: da
         max_chars: The most characters of one file.
         today: The day.
     """
-    days = [files.find(make_day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
+    days = [files.find_day(day) for day in (today - datetime.timedelta(days=1), today)]
     long_term = [files.find_long_term()] if private else []
     paths = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
     parts = (_show_file(files, path, max_chars, is_day=path in days) for path in paths)
@@ -308,19 +225,9 @@ def _show_file(files: WorkspaceFiles, path: str, max_chars: int, *, is_day: bool
         return BootstrapFile(path, "", 0, max_chars, f"not shown: {error}")
     if len(text) <= max_chars:
         return BootstrapFile(path, text, len(text), max_chars)
-    part = _cut_start(text, max_chars) if is_day else _cut_end(text, max_chars)
+    at = text.find("\n", len(text) - max_chars - 1) + 1 if is_day else text.rfind("\n", 0, max_chars + 1)
+    # Whole lines; a part of one that is longer.
+    part = text[at or len(text) - max_chars :] if is_day else text[: at if at > 0 else max_chars]
     where, remedy = ("first", "search finds them") if is_day else ("last", "move what matters less to notes in memory/")
     note = f"the {where} {len(text) - len(part):,} of {len(text):,} characters are not shown: {remedy}"
     return BootstrapFile(path, part, len(text), max_chars, note)
-
-
-def _cut_end(text: str, max_chars: int) -> str:
-    """Return the first whole lines that fit; the beginning of the first one if it does not."""
-    stop = text.rfind("\n", 0, max_chars + 1)
-    return text[: stop if stop > 0 else max_chars]
-
-
-def _cut_start(text: str, max_chars: int) -> str:
-    """Return the last whole lines that fit; the end of the last one if it does not."""
-    start = text.find("\n", len(text) - max_chars - 1)
-    return text[start + 1 if start >= 0 else len(text) - max_chars :]

@@ -107,13 +107,7 @@ def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, e
 
 
 def promote(
-    files: WorkspaceFiles,
-    path: str,
-    start: int,
-    end: int,
-    *,
-    section: str | None = None,
-    expected: str | Excerpt | None = None,
+    files: WorkspaceFiles, path: str, start: int, end: int, section: str | None, expected: str | Excerpt | None
 ) -> Excerpt:
     """Copy lines of a note to `MEMORY.md`, and return the lines there. See `Notes.promote`.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from openclaw_memory.errors import InvalidInputError, StoreError
 from openclaw_memory.events import Location, format_lines, locate_excerpt, observed
+from openclaw_memory.text.quotation import quote
+from openclaw_memory.workspace import journal, note_edits
+from openclaw_memory.workspace.paths import NOTES_FOLDER
+from openclaw_memory.workspace.time_zone import to_day
 
 if TYPE_CHECKING:
     import datetime
@@ -100,12 +103,13 @@ class Notes(MemoryPart):
         *,
         skip_existing: bool = False,
         quoted_from: str | None = None,
+        path: str | None = None,
     ) -> Excerpt:
         """Add `text` to the note of a day, completely or not at all, and return its lines.
 
         Up to 4,096 bytes are one write(2), which a kill can only part in the instant between two pages of the file. A
-        longer text comes with a file that takes the place of the note, if that can be replaced: it has no hard links,
-        its folder can be written, and there is room for a copy.
+        longer text comes with a file that takes the place of the note, if that can be replaced: its
+        folder can be written, and there is room for a copy.
 
         Args:
             text: The text to add; Markdown.
@@ -116,6 +120,7 @@ class Notes(MemoryPart):
                 the existing lines and has `existed` set.
             quoted_from: Where the text comes from, such as an address, if neither the user nor the agent has written
                 it: it is stored as a quotation, title and all, above its source, and `promote` refuses its lines.
+            path: Another note below `memory/` than that of the day.
 
         Raises:
             InvalidInputError: The text is empty, `date` is not a day, or the source has no name.
@@ -126,54 +131,16 @@ class Notes(MemoryPart):
             ConfigError: The time zone of the settings is unknown.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import to_day
 
         now = self._workspace.get_time()
         day = to_day(date, "date", self._workspace.sessions.timezone) or now.date()
         if quoted_from is not None:
-            from openclaw_memory.text.quotation import quote
-
             text, title = quote(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
         files = self._workspace.files
-        excerpt = journal.append(files, text, date=day, title=title, now=now, skip_existing=skip_existing)
+        if path is not None and not (path := files.locate(path).path).startswith(f"{NOTES_FOLDER}/"):
+            raise InvalidInputError(f"{path!r} is not below {NOTES_FOLDER}/: name a note there, or a day")
+        excerpt = journal.append(files, text, date=day, title=title, now=now, skip_existing=skip_existing, path=path)
         return self._record(excerpt)
-
-    def find_missing(self, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
-        """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
-
-        Args:
-            path: The note.
-            blocks: The blocks, each without blank lines around it.
-
-        Raises:
-            PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
-        """
-        self._index.check_open()
-        from openclaw_memory.workspace import journal
-
-        return journal.find_missing(self._workspace.files, path, blocks)
-
-    @observed("append", lambda _, __, path, *___, **____: [(path, "")], writes=True)
-    def append_missing(self, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
-        """Add the blocks of lines that a note lacks, all or none, and return for each block whether it was missing.
-
-        Args:
-            path: The note.
-            blocks: The blocks, each without blank lines around it.
-            head: The first line of a new note, unless the first block begins with it.
-
-        Raises:
-            PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
-            PolicyError: A rule says never to store a block. Nothing was written.
-            WriteError: It could not be written. The note is unchanged.
-        """
-        self._index.check_open()
-        from openclaw_memory.workspace import journal
-
-        missing = journal.append_missing(self._workspace.files, path, blocks, head=head)
-        self._index.record_write()
-        return missing
 
     @observed("edit", locate_excerpt, writes=True)
     def edit(self, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:
@@ -202,10 +169,8 @@ class Notes(MemoryPart):
             WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import note_edits
-        from openclaw_memory.workspace.journal import check_text
 
-        if not (new := check_text(text, "the text to write")):
+        if not (new := journal.check_text(text, "the text to write")):
             raise InvalidInputError("the text to write is empty: delete the lines instead")
         return self._record(note_edits.edit(self._workspace.files, path, start, end, new, expected=expected))
 
@@ -224,7 +189,6 @@ class Notes(MemoryPart):
                 As `edit`.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import note_edits
 
         note_edits.edit(self._workspace.files, path, start, end, "", expected=expected)
         self._index.record_write()
@@ -254,10 +218,9 @@ class Notes(MemoryPart):
             ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import note_edits
 
         files = self._workspace.files
-        return self._record(note_edits.promote(files, path, start, end, section=section, expected=expected))
+        return self._record(note_edits.promote(files, path, start, end, section, expected))
 
     @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
     def bootstrap(
@@ -277,13 +240,11 @@ class Notes(MemoryPart):
             ConfigError: The time zone of the settings is unknown.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import get_local_now, to_day
 
         settings = self._workspace.sessions
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
-        today = to_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
+        today = to_day(now, "now", settings.timezone) or self._workspace.get_time().date()
         files = self._workspace.files
         return journal.bootstrap(files, private=private, max_chars=most, today=today)

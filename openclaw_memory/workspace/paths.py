@@ -34,11 +34,11 @@ MAX_TRANSCRIPT_BYTES = 1 << 30
 # A sealed one is unsealed as a whole, and written anew for each message.
 MAX_SEALED_TRANSCRIPT_BYTES = 64 << 20
 
-# `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
-NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
+OWN_FOLDER = ".memory"  # settings, snapshots and locks
+NEVER_ENTERED = frozenset({OWN_FOLDER, ".openclaw-repair"})  # where OpenClaw puts damaged notes aside
 
 # The parts of a path that the library makes: its folders, the day of a note, the digest or UUID in a name.
-_OWN_FOLDER = re.compile(rf"(?:{RECORDS_FOLDER}/[a-z]+/|{DOCUMENTS_FOLDER}/|{NOTES_FOLDER}/|{TRANSCRIPTS}/)")
+_OWN_FOLDERS = re.compile(rf"(?:{RECORDS_FOLDER}/[a-z]+/|{DOCUMENTS_FOLDER}/|{NOTES_FOLDER}/|{TRANSCRIPTS}/)")
 _GENERATED = re.compile(
     r"(?<![0-9a-z])(?:\d{4}-\d\d-\d\d|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12})(?![0-9a-z])"
 )
@@ -187,7 +187,7 @@ def split_chosen(path: str) -> tuple[str, str, str]:
     plain = get_plain_name(path)
     if plain in {*ROOT_NOTES, LOWER_CASE_NOTE}:
         return path, "", ""
-    above = match[0] if (match := _OWN_FOLDER.match(path)) else ""
+    above = match[0] if (match := _OWN_FOLDERS.match(path)) else ""
     stem, dot, ending = plain[len(above) :].rpartition(".")
     if dot and f".{ending}" in {".md", TRANSCRIPT_SUFFIX}:
         return above, stem, dot + ending + path[len(plain) :]
@@ -204,8 +204,8 @@ def explain_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: 
     """
     if not stat.S_ISREG(info.st_mode):
         return "is a folder" if stat.S_ISDIR(info.st_mode) else "is not a regular file, but a link, a pipe or a device"
-    if info.st_nlink > 1 and not settings.allow_hard_links:
-        return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
+    if info.st_nlink > 1:
+        return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it"
     if is_transcript(path):
         most = MAX_SEALED_TRANSCRIPT_BYTES if path.endswith(SUFFIX) else MAX_TRANSCRIPT_BYTES
         if info.st_size > most:

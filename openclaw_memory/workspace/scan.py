@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -337,15 +337,7 @@ def _to_printable(path: str) -> str:
 # --- files that could be included --------------------------------------------------------------------------------
 
 
-class Overlooked(NamedTuple):
-    """The number of notes that could count as memory, those with another ending, by it, and whether that is all."""
-
-    markdown: int
-    misnamed: Counter[str]
-    is_all: bool
-
-
-def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooked:
+def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> tuple[int, Counter[str], bool]:
     """Count the Markdown files below the workspace that do not count as memory, among the first `most` names.
 
     Hidden folders, folders of installed programs, excluded files and the agent's own files are left out.
@@ -354,29 +346,25 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
         files: The files of the workspace.
         most: How many names to look at.
 
+    Returns:
+        Their number, that of the notes with other endings by ending, and whether these are all.
+
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, count, misnamed, names, folders = files.root, 0, Counter[str](), 0, deque([""])
+    root, count, misnamed = files.root, 0, Counter[str]()
     markdown = tuple(ending for ending in list_note_endings(files.settings) if ending.lower() != ".txt")
-    while folders and names < most:
-        folder = folders.popleft()
-        try:
-            with os.scandir(root / folder) as listing:
-                entries = list(listing)
-        except OSError:  # a sync would say so, if it were asked to look there
-            continue
-        names += len(entries)
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if not is_skipped_folder(entry.name):
-                    folders.append(path)
-            elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
+    for folder, folders, names in os.walk(root):  # a folder that cannot be listed is named by a sync
+        folders[:] = [name for name in folders if not is_skipped_folder(name)]
+        most -= len(folders) + len(names)
+        if most < 0:
+            break
+        for path in (Path(folder, name).relative_to(root).as_posix() for name in names):
+            if path.endswith(markdown) and not is_set_apart(root, path) and not os.path.islink(root / path):
                 count += files.is_included(path) and files.allow(path) is None
             elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
                 misnamed[os.path.splitext(path)[1]] += files.is_included(path)
-    return Overlooked(count, misnamed, not folders)
+    return count, misnamed, most >= 0
 
 
 def suggest_setup(files: WorkspaceFiles, count: int) -> str:
@@ -389,18 +377,18 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, overlooked, hints = files.root, count_overlooked(files), list[str]()
-    if overlooked.markdown > count and root in {Path.home(), Path(root.anchor)}:
+    root, (markdown, misnamed, is_all), hints = files.root, count_overlooked(files), list[str]()
+    if markdown > count and root in {Path.home(), Path(root.anchor)}:
         return f"{root} holds {count or 'no'} memory files: name the folder of your notes as the workspace"
-    if overlooked.markdown > count:
-        least = "" if overlooked.is_all else "at least "
-        is_one = overlooked.markdown == 1
-        files_lie = "a Markdown file lies" if is_one else f"{overlooked.markdown:,} Markdown files lie"
+    if markdown > count:
+        least = "" if is_all else "at least "
+        is_one = markdown == 1
+        files_lie = "a Markdown file lies" if is_one else f"{markdown:,} Markdown files lie"
         is_not = "is not searched; to search it too" if is_one else "are not searched; to search them too"
         command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"
         hints.append(f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`")
-    elif not count and not overlooked.misnamed.total():
+    elif not count and not misnamed.total():
         hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
-    if counts := [f"{number:,} in {ending}" for ending, number in overlooked.misnamed.most_common() if number]:
+    if counts := [f"{number:,} in {ending}" for ending, number in misnamed.most_common() if number]:
         hints.append(f"files that end {', '.join(counts)} are not read: add to files.endings, or rename them")
     return "; ".join(hints)

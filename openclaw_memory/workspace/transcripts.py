@@ -164,11 +164,9 @@ def explain_foreign(file: BinaryIO) -> str | None:
         first = record if first is None and record and not record.get("hidden") else first
     if first is None:
         return None
-    kind = first.get("type")
-    problem = f"is of type {kind!r:.40}" if isinstance(kind, str) else "has no type"
     return (
         f"is not a transcript in a format of {', '.join(entry.program for entry in FORMATS)}: "
-        f"its first record {problem}; convert it, or leave it out with files.exclude"
+        f"its first record is of type {first.get('type')!r:.40}; convert it, or leave it out with files.exclude"
     )
 
 
@@ -198,21 +196,9 @@ def render_lines(file: BinaryIO, start: int, end: int, policies: Policies = NONE
         end: The last line, included.
         policies: The policies.
     """
-    file.seek(_find_offset(file, start - 1))
+    file.seek(_skip_lines(file, start - 1).offset)
     records = (parse(file.readline(MAX_LINE_BYTES + 1)) for _ in range(start, end + 1))
     return ["" if record is None else render_record(record, muted=False, policies=policies)[0] for record in records]
-
-
-def _find_offset(file: BinaryIO, lines: int) -> int:
-    """Return where the first `lines` lines of an open file end; they are counted in blocks."""
-    offset = 0
-    file.seek(0)
-    while lines > 0 and (block := file.read(PART_BYTES)):
-        inside = block.count(b"\n")
-        if inside >= lines:
-            return offset + len(block) - len(block.split(b"\n", lines)[-1])
-        offset, lines = offset + len(block), lines - inside
-    return offset
 
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -21,18 +22,18 @@ from openclaw_memory.errors import (
     suggest,
 )
 from openclaw_memory.events import Events
-from openclaw_memory.text.front_matter import measure_front_matter
+from openclaw_memory.text.front_matter import fold_name, list_names, measure_front_matter, split_link
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import Excerpt, MemoryFile
+from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import parse_citation, suggest_order
 from openclaw_memory.workspace import encodings, excerpts, scan
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
+from openclaw_memory.workspace.paths import Place, is_record, is_transcript
 from openclaw_memory.workspace.scan import Scan
+from openclaw_memory.workspace.time_zone import get_local_now
 
 if TYPE_CHECKING:
-    import datetime
-
     from openclaw_memory.workspace.session_log import SessionLog
     from openclaw_memory.workspace.transcripts import Part
 
@@ -54,6 +55,7 @@ class Workspace:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _names: list[tuple[Scan, dict[str, str]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -108,9 +110,29 @@ class Workspace:
         return self.files.policies
 
     @property
+    def zone(self) -> datetime.tzinfo | None:
+        """The zone of days; None for the machine's, which may change with the season.
+
+        Raises:
+            ConfigError: The time zone of the settings is unknown.
+        """
+        return self.get_time().tzinfo if self.sessions.timezone else None
+
+    def get_time(self, now: datetime.datetime | None = None) -> datetime.datetime:
+        """Return a moment in the zone of days.
+
+        Args:
+            now: The moment; this one where None.
+
+        Raises:
+            ConfigError: The time zone of the settings is unknown.
+        """
+        return get_local_now(self.sessions.timezone, now)
+
+    @property
     def can_be_written(self) -> bool:
         """True if this process may add notes."""
-        notes = self.root / NOTES_FOLDER
+        notes = self.root / self.files.journal.folder
         return os.access(notes if notes.exists() else self.root, os.W_OK)
 
     def locate(self, path: str) -> Place:
@@ -123,6 +145,51 @@ class Workspace:
             PathNotAllowedError, NotFoundError: It names none.
         """
         return self.files.locate(path, self.sessions)
+
+    def resolve(self, path: str) -> str:
+        """Return the path of a memory file, also from the name of a note: see `find_note`.
+
+        Args:
+            path: The path, or the name.
+
+        Raises:
+            PathNotAllowedError, NotFoundError: It names none.
+        """
+        try:
+            return self.locate(path).path
+        except PathNotAllowedError:
+            if not isinstance(path, str) or (note := self.find_note(path)) is None:
+                raise
+            return note
+
+    def find_note(self, name: str) -> str | None:
+        """Return the path of the note with a name; None without one. Of several, it is the nearest to the top.
+
+        Args:
+            name: The name of its file without the ending, its title, an alias, or a wikilink with one of them.
+
+        Raises:
+            WorkspaceError: The folder cannot be listed.
+        """
+        scan = self.scan()
+        if not self._names or self._names[0][0] is not scan:
+            self._names[:] = [(scan, self._list_names(scan))]
+        return next(filter(None, map(self._names[0][1].get, map(fold_name, split_link(name)))), None)
+
+    def _list_names(self, scan: Scan) -> dict[str, str]:
+        names: dict[str, str] = {}
+        paths = [file.path for file in scan.files if file.source == "memory" and not is_record(file.path)]
+        paths.sort(key=lambda path: (path.count("/"), path))
+        for path in paths:
+            whole = os.path.splitext(get_plain_name(path))[0]
+            name = whole.rpartition("/")[2]
+            for own in (whole, name, name.replace("___", "/")):  # as Logseq writes a/b
+                names.setdefault(fold_name(own), path)
+        for path in paths:
+            with suppress(WorkspaceError):
+                for name in list_names(self.policies.mask(self.read(path))):
+                    names.setdefault(fold_name(name), path)
+        return names
 
     def suggest_setup(self, files: int) -> str:
         """Suggest in a sentence where to put files, if there are few memory files; "" if nothing is needed.
@@ -274,8 +341,8 @@ class Workspace:
         """Return whole lines of a memory file.
 
         Args:
-            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers. Lines that a citation
-                leaves out, as `MEMORY.md#L3-L5,L9` does, are returned too.
+            path: A path, the name of a note, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers.
+                Lines that a citation leaves out, as `MEMORY.md#L3-L5,L9` does, are returned too.
             start: The first line, 1-based; 1 by default.
             lines: How many lines; by default 120 within 12,000 characters.
 
@@ -289,7 +356,7 @@ class Workspace:
         if start is None and lines is None and isinstance(path, str) and (citation := parse_citation(path)):
             path, spans = citation
             start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
-        name = self.locate(path).path
+        name = self.resolve(path)
         start = 1 if start is None else start
         lines = excerpts.DEFAULT_LINES if lines is None else lines
         if is_transcript(name):
@@ -320,22 +387,8 @@ class Workspace:
         from openclaw_memory.workspace.session_log import SessionLog, make_log_name
 
         make_log_name(session_id)
-        zone = self.get_time().tzinfo if self.sessions.timezone else None
         folder = locate_transcripts(self.root, self.sessions)
-        return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
-
-    def get_time(self, moment: datetime.datetime | None = None) -> datetime.datetime:
-        """Return a moment in the time zone of the notes.
-
-        Args:
-            moment: The moment; None for now.
-
-        Raises:
-            ConfigError: The time zone of the settings is unknown.
-        """
-        from openclaw_memory.workspace.days import get_local_now
-
-        return get_local_now(self.sessions.timezone, moment)
+        return SessionLog(self.files, folder, session_id, parent_session, self.zone, events=self.events)
 
 
 def _suggest_path(root: Path) -> str:

@@ -1,6 +1,7 @@
 """The commands that show everything and forget: the plan comes first, and nothing goes without --yes."""
 
 import json
+import shlex
 
 import pytest
 
@@ -33,18 +34,21 @@ def test_inspect_lists_what_is_remembered(run, folder):
 def test_forget_shows_a_plan_and_does_it_when_told_so(run, folder):
     wanted = ("forget", "--workspace", str(folder), "--query", "the key")
     code, out, _ = run(*wanted)
-    assert code == 0
+    assert code == 1
+    command = f"openclaw-memory forget --workspace {folder} 'MEMORY.md#L3'"
+    assert f"to forget these lines too: {command}\n" in out
     assert "memory/2026-11-20.md#L3  these lines go: they say it" in out
     assert "look at  MEMORY.md#L3: it says it" in out
     assert (folder / "memory" / "2026-11-20.md").read_text().count("key") == 1
-    seen = out.rsplit(" ", 1)[1].strip()
+    seen = out.partition("--seen ")[2][:12]
     code, out, err = run(*wanted, "--yes", "--seen", "0" * 12)
     assert (code, "not what the plan said" in err) == (2, True)
     code, out, err = run(*wanted, "--yes", "--seen", seen)
-    assert (code, out) == (0, "forgotten memory/2026-11-20.md#L3\n")
+    assert (code, out.splitlines()[0]) == (1, "forgotten memory/2026-11-20.md#L3")
     assert "look at MEMORY.md#L3" in err
     assert "key" not in (folder / "memory" / "2026-11-20.md").read_text()
-    code, out, _ = run("forget", "--workspace", str(folder), "MEMORY.md#L3", "--yes", "--json")
+    code, out, _ = run(*shlex.split(command)[1:], "--yes", "--json")
+    assert code == 0
     assert json.loads(out)["forgotten"] == ["MEMORY.md#L3"]
     assert (folder / "MEMORY.md").read_text() == "# Long\n\n"
     assert run(*wanted)[1] == "there is nothing to forget\n"

@@ -199,6 +199,25 @@ def test_what_is_of_no_day_is_listed_and_stays(tmp_path):
         assert not (tmp_path / "MEMORY.md").exists()
 
 
+def test_a_line_is_of_the_day_of_the_nearest_dated_heading_as_it_is_to_a_search(tmp_path):
+    with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
+        own = "# Long\n\n- The ferry is white.\n\n## 2026-11-10\n\n- Paid the ferry.\n\n## 22 November 2026\n\n### Sale\n\n- Sold the ferry.\n"
+        (tmp_path / "MEMORY.md").write_text(own)
+        memory.append("- The ferry is late.\n\n## 2026-11-01\n\n- Bought the ferry.", date="2026-11-23")
+        memory.sync()
+        day, note = memory.control.inspect(sort="date")
+        assert [str(one) for one in (note.kind, note.date, note.last_date)] == ["note", "2026-11-10", "2026-11-22"]
+        assert [str(one) for one in (day.kind, day.date, day.last_date)] == ["day", "2026-11-01", "2026-11-23"]
+        assert memory.control.inspect(until="2026-11-05") == (day,)
+        of_time = {"since": "2026-11-10", "until": "2026-11-22"}
+        assert {hit.path for hit in memory.search("ferry", filter=of_time)} == {"MEMORY.md"}
+        plan = memory.control.forget(since="2026-11-22").plan
+        assert [step.citation for step in plan.steps] == ["MEMORY.md#L9-L13", "memory/2026-11-23.md#L1-L4"]
+        plan = memory.control.forget(query="ferry").plan
+        assert [step.citation for step in plan.steps] == ["MEMORY.md#L7,L13", "memory/2026-11-23.md#L3,L7"]
+        assert [one.where for one in plan.review] == ["MEMORY.md#L3"]
+
+
 def test_records_go_by_a_glob_of_their_keys(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         for key in ("editor.theme", "editor.font", "tea"):

@@ -115,7 +115,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
 WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Notes.append": lambda at, text: at.memory.append(text),
     "Notes.append, title": lambda at, text: at.memory.append("tea", title=text),
-    "Notes.append_missing": lambda at, text: at.memory.notes.append_missing("memory/more.md", [[text]], head="# More"),
+    "Notes.append, path": lambda at, text: at.memory.notes.append(text, path="memory/more.md"),
     "Notes.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, expected=at.memory.get("memory/plain.md#L3")),
     "Notes.promote": lambda at, text: at.memory.notes.promote("memory/plain.md", 3, 3, section=text),
     "Sessions.snapshot": lambda at, text: at.memory.sessions.snapshot("s4", [user("tea")], text),

@@ -14,7 +14,7 @@ from processes import QUIET, ROOT, fresh, synced
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SearchConfig, SessionsConfig
-from openclaw_memory.workspace import days, journal
+from openclaw_memory.workspace import journal, time_zone
 
 DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
 PLACES = ("/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime")
@@ -96,7 +96,7 @@ MOMENTS = [
 @pytest.mark.parametrize(("moment", "zone", "day", "hour"), MOMENTS)
 def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(tmp_path, moment, zone, day, hour):
     utc = datetime.datetime.fromisoformat(moment)
-    now = days.get_local_now(zone, utc)
+    now = time_zone.get_local_now(zone, utc)
     config = MemoryConfig(sessions=SessionsConfig(timezone=zone))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         files = memory.workspace.files

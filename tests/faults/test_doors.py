@@ -19,7 +19,7 @@ from openclaw_memory.workspace.notes import Notes
 # Methods by which no text goes in or out.
 WITHOUT_TEXT = {
     Memory: "append close delete documents edit embedder for_agent index_path is_current open records sync watch",
-    Notes: "sync_soon delete find_missing",
+    Notes: "sync_soon delete",
     Sessions: "",
     Control: "list_sealed reseal",
     Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
@@ -66,7 +66,7 @@ NOT_SHOWN = {
 }
 
 # What of a workspace is no text: names as policies let them be shown, folders, counts.
-NO_TEXT = {"root", "scan", "suggest_setup", "can_be_written", "sessions", "locate"}
+NO_TEXT = {"root", "scan", "find_note", "get_time", "suggest_setup", "can_be_written", "sessions", "locate"}
 NO_TEXT |= {"files.find", "files.find_long_term", "files.codec"}
 # Workspaces that are paths, and objects whose `read` is a public method, or reads no file.
 PATHS = {"self.workspace", "place.workspace", "settings.workspace", "key.workspace", "self._key.workspace"}

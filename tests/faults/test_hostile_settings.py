@@ -17,11 +17,11 @@ from faults.hostile_workspace import STARS
 from processes import bind_socket
 
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.backends.workspace_setup import with_settings_inside
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.config.workspace_file import MAX_BYTES, MAX_CHARS, MAX_ENTRIES
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.workspace.settings import with_settings_inside
 
 # The longest path of Linux, and the globs that were found to be the slowest for it.
 LONG = "/".join(["a" * 255] * 16)[:4095]

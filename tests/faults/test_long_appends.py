@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.notes import Notes
@@ -163,13 +162,6 @@ def test_a_note_that_can_be_written_but_not_replaced_is_added_to_in_place(worksp
     add(workspace)
     assert (workspace.root / NOTE).read_text() == f"{OLD}{LONG}\n"
     assert not list(workspace.root.rglob("*.tmp"))
-
-
-def test_other_names_of_a_note_keep_its_text(workspace):
-
-    os.link(workspace.root / NOTE, workspace.root / "other.md")
-    add(Workspace.open(workspace.root, FilesConfig(allow_hard_links=True)))
-    assert (workspace.root / "other.md").read_text() == f"{OLD}{LONG}\n"
 
 
 def test_a_new_note_that_the_disk_did_not_confirm_stays(tmp_path, monkeypatch):

@@ -8,14 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import RecordsConfig
+from openclaw_memory import Memory
 from openclaw_memory.records import RecordSource
 
 KEYS = st.sampled_from(["a", "b.c", "billing.x"])
 VALUES = st.sampled_from(["x", "y", 3])
 # Values are replaced at once (nothing is stable for a thousand days), so that the model stays one line a rule.
-RULES = RecordsConfig(high_impact=("billing.*",))
 
 
 class RecordLaws(RuleBasedStateMachine):
@@ -31,7 +29,7 @@ class RecordLaws(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.memory = Memory.open(self.folder.name, embedder=None, config=MemoryConfig(records=RULES))
+        self.memory = Memory.open(self.folder.name, embedder=None)
         self.memory.records._clock = lambda: self.now
 
     def teardown(self) -> None:

@@ -7,12 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.records.resolution import settle
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-RULES = RecordsConfig()
 
 
 def seen(value, ref="m2", confidence=0.8, days_ago=0.0, kind="chat_turn"):
@@ -103,19 +101,19 @@ CASES = {
 
 @pytest.mark.parametrize(("record", "observation", "outcome", "confidence"), CASES.values(), ids=CASES)
 def test_what_an_observation_does(record, observation, outcome, confidence):
-    settled = settle(record, observation, RULES, NOW)
+    settled = settle(record, observation, NOW)
     assert settled.outcome == outcome
     assert settled.confidence == pytest.approx(confidence)
     is_value = outcome in {"new", "supported", "replaced"} or observation.value == record.value
     assert (settled.reason is None) == is_value
 
 
-def changes(rules: RecordsConfig, stream: list[tuple[str, datetime]]) -> int:
+def changes(stream: list[tuple[str, datetime]]) -> int:
     """How often the answer changes over a stream of observations."""
     record, count = None, 0
     for number, (value, moment) in enumerate(stream):
         one = Observation(value, 0.8, RecordSource("chat_turn", f"m{number}", moment))
-        settled = settle(record, one, rules, moment)
+        settled = settle(record, one, moment)
         if record is None or settled.outcome == "replaced":
             count += record is not None
             since = version_of(number, one, moment)
@@ -137,5 +135,5 @@ def test_noise_does_not_make_the_answer_flip():
         values = ["light" if random.random() < 0.1 else "dark" for _ in range(60)]
         stream = [(value, NOW + timedelta(days=day)) for day, value in enumerate(values)]
         naive += sum(one != other for one, other in itertools.pairwise(values))
-        settled += changes(RULES, stream)
+        settled += changes(stream)
     assert settled < naive / 5

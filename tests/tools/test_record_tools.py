@@ -5,8 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import RecordsConfig
+from openclaw_memory import Memory
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools, recall
 
@@ -26,8 +25,8 @@ def call(memory):
     return call
 
 
-def kept(memory):
-    return memory.records.get("preference", "editor.theme")
+def kept(memory, key="editor.theme"):
+    return memory.records.get("preference", key)
 
 
 def test_a_fact_is_remembered_with_the_session_as_its_source(memory, call):
@@ -53,16 +52,20 @@ def test_a_session_that_repeats_itself_is_one_source_and_another_one_settles(mem
 
 
 def test_what_is_of_high_impact_asks_and_is_replaced_once_the_user_has_confirmed(notes):
-    config = MemoryConfig(records=RecordsConfig(high_impact=("editor.*",)))
-    with Memory.open(notes, embedder=None, config=config) as memory:
+    with Memory.open(notes, embedder=None) as memory:
+        scope = {**THEME, "key": "repo.scope"}
         remember, confirm = memory_tools(memory, records=True)[-2:]
-        remember.run({**THEME, "value": "dark"})
-        asked = remember.run({**THEME, "value": "light"}).data
-        assert (asked["outcome"], kept(memory).value) == ("asks", "dark")
+        remember.run({**scope, "value": "dark"})
+        asked = remember.run({**scope, "value": "light"}).data
+        assert (asked["outcome"], kept(memory, "repo.scope").value) == ("asks", "dark")
         assert "a person has to confirm" in asked["note"]
-        said = confirm.run({**THEME, "value": "light"}).data
+        said = confirm.run({**scope, "value": "light"}).data
         assert (said["status"], said["outcome"], said["confidence"]) == ("ok", "confirmed", 1.0)
-        assert (kept(memory).value, kept(memory).is_confirmed, kept(memory).waiting) == ("light", True, ())
+        assert (
+            kept(memory, "repo.scope").value,
+            kept(memory, "repo.scope").is_confirmed,
+            kept(memory, "repo.scope").waiting,
+        ) == ("light", True, ())
 
 
 @pytest.mark.parametrize("field", ["key", "value"])

@@ -3,10 +3,8 @@ import os
 
 import pytest
 
-from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
-from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.notes import Notes
 
 NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
@@ -46,14 +44,6 @@ def test_the_lower_case_name_counts_where_it_is_the_only_one(root):
     assert "memory.md" in paths(Notes(workspace).bootstrap(now=NOW))
 
 
-def test_the_days_are_those_of_the_users_time_zone(root):
-    now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
-    workspace = Workspace(WorkspaceFiles(root), sessions=SessionsConfig(timezone="Europe/Amsterdam"))
-    assert paths(Notes(workspace).bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
-    workspace = Workspace(WorkspaceFiles(root), sessions=SessionsConfig(timezone="America/New_York"))
-    assert paths(Notes(workspace).bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
-
-
 def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
     for path in ("MEMORY.md", TODAY):
         (root / path).write_text("# Title\n\nfirst line\nsecond line\nthird line\n", encoding="utf-8")
@@ -73,12 +63,6 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
 def test_a_budget_that_cannot_be_is_an_error(root, max_chars):
     with pytest.raises(InvalidInputError, match="max_chars"):
         Notes(Workspace.open(root)).bootstrap(max_chars=max_chars)
-
-
-def test_secrets_are_masked(root):
-    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
-    (root / "MEMORY.md").write_text(f"token {secret}\n", encoding="utf-8")
-    assert secret not in Notes(Workspace.open(root)).bootstrap(now=NOW).text
 
 
 def test_traps_are_told_and_not_followed(root, tmp_path_factory):

@@ -121,38 +121,6 @@ def test_the_note_of_a_day_is_no_document(tmp_path, path):
     assert list(tmp_path.glob("memory/*.md")) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "link"), reason="this system has no hard links")
-def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
-    rules = FilesConfig(allow_hard_links=True)
-    put(tmp_path, a="1")
-    os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
-    with pytest.raises(WriteError, match="2 hard links"):
-        upsert(tmp_path, {"b": ({}, "new"), "a": ({}, "2")}, rules)
-    assert [path.name for path in (tmp_path / NOTES).iterdir()] == ["a.md"]
-    assert (tmp_path / "other name.md").read_text().endswith("---\n1\n")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="making a symlink needs rights there")
-@pytest.mark.parametrize("target", ["file", "folder"])
-def test_no_symlink_is_written_through_or_removed(tmp_path, target):
-    root, outside = tmp_path / "root", tmp_path / "outside"
-    outside.mkdir()
-    (outside / "a.md").write_text(OURS)
-    (root / "memory").mkdir(parents=True)
-    if target == "folder":
-        (root / NOTES).symlink_to(outside)
-    else:
-        (root / NOTES).mkdir()
-        (root / NOTES / "a.md").symlink_to(outside / "a.md")
-    for change in (
-        lambda: documents.write(WorkspaceFiles(root), [Fields(f"{NOTES}/a.md", {"id": "a"}, "new")]),
-        lambda: documents.remove(WorkspaceFiles(root), [f"{NOTES}/a.md"]),
-    ):
-        with pytest.raises(PathNotAllowedError, match="symlink"):
-            change()
-    assert (outside / "a.md").read_text() == OURS
-
-
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
     rules = FilesConfig(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):

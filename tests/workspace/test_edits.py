@@ -159,13 +159,6 @@ def test_what_was_seen_must_be_told(workspace, seen):
         Notes(workspace).edit(NOTE, 1, 1, "x", expected=seen)
 
 
-@pytest.mark.parametrize(("text", "reason"), [("", "empty"), ("\ud800", "surrogate"), (None, "string")])
-def test_text_that_cannot_be_written_is_an_error(workspace, text, reason):
-    put(workspace, "a\n")
-    with pytest.raises(InvalidInputError, match=reason):
-        Notes(workspace).edit(NOTE, 1, 1, text, expected=digest("a"))
-
-
 @pytest.mark.parametrize(
     ("path", "error", "word"),
     [

@@ -17,7 +17,6 @@ from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.notes import Notes
-from openclaw_memory.workspace.scan import count_overlooked
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -85,14 +84,6 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
     assert is_readable(tmp_path, EVERYTHING, "Tools.md")
 
 
-def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
-    lay_out(tmp_path, *AGENT_FILES, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
-    before = found(tmp_path, FilesConfig())
-    count, _, is_all = count_overlooked(WorkspaceFiles(tmp_path))
-    assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
-    assert count_overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, {}, True)
-
-
 FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")
 NAMES = st.sampled_from([*FOLDERS, "MEMORY.md", "memory.md", "b.md", ".c.md", "AGENTS.md", "tools.md"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
@@ -110,9 +101,6 @@ def test_what_is_found_is_what_may_be_read(files, extra):
                 place.write_text("x")
         there = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
         assert sorted(found(root, rules)) == sorted(path for path in there if is_readable(root, rules, path))
-
-
-# --- what is counted
 
 
 # --- what is advised

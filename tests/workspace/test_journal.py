@@ -5,16 +5,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory import Memory
-from openclaw_memory.config.sections import FilesConfig
-from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.sections import FilesConfig, SessionsConfig
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import atomic, days, journal
+from openclaw_memory.workspace import atomic, journal, time_zone
 from openclaw_memory.workspace.files import WorkspaceFiles
 
 DAY = datetime.date(2026, 11, 21)
@@ -224,14 +225,14 @@ UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
     ],
 )
 def test_a_time_is_that_of_the_users_zone(zone, now, local):
-    assert f"{days.get_local_now(zone, now):%Y-%m-%d %H:%M}" == local
+    assert f"{time_zone.get_local_now(zone, now):%Y-%m-%d %H:%M}" == local
 
 
 def test_without_a_zone_the_machines_clock_counts(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        assert days.get_local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
+        assert time_zone.get_local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -240,7 +241,7 @@ def test_without_a_zone_the_machines_clock_counts(monkeypatch):
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "Europe", "/etc/localtime", "a\0b"])
 def test_a_zone_that_nobody_knows_is_named(zone):
     with pytest.raises(ConfigError, match=r"sessions\.timezone .* is not a known time zone: name one") as raised:
-        days.get_local_now(zone)
+        time_zone.get_local_now(zone)
     assert repr(zone) in str(raised.value)
 
 
@@ -263,3 +264,64 @@ def test_a_planted_encrypted_twin_hides_no_plain_note(tmp_path):
         assert "under the mat" in memory.notes.bootstrap(private=True).text
         with pytest.raises(WriteError, match="is there next to"):
             memory.notes.promote(memory.append("It is in the shed.").path, 3, 3)
+
+
+# --- a day, however a caller names it
+DAY_MEANT = datetime.date(2026, 11, 23)
+LATE = datetime.datetime(2026, 11, 22, 23, 30, tzinfo=datetime.UTC)  # half past midnight in Amsterdam
+AMSTERDAM = MemoryConfig(sessions=SessionsConfig(timezone="Europe/Amsterdam"))
+NO_DAYS = [20261123, 1.5, True, b"2026-11-23", ("2026-11-23",), "tomorrow", "", "2026-13-01", "9999-12-31T23:59-10:00"]
+
+MEANT = {
+    "a date": DAY_MEANT,
+    "a moment without a zone": datetime.datetime.fromisoformat("2026-11-23T00:42:05.891603"),
+    "a moment of another zone": LATE,
+    "text": " 2026-11-23 ",
+    "text of a moment": "2026-11-23T00:42:05.891603",
+    "text of a moment of another zone": "2026-11-22T23:30:00Z",
+}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes, embedder=None, config=AMSTERDAM) as opened:
+        yield opened
+
+
+@pytest.fixture(params=MEANT.values(), ids=MEANT.keys())
+def meant(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_day_is_that_of_the_journals_zone(meant):
+    assert time_zone.to_day(meant, "date", "Europe/Amsterdam") == DAY_MEANT
+
+
+@pytest.mark.sampled(3)
+def test_each_call_is_about_the_day_that_was_meant(memory, meant):
+    path = "memory/2026-11-23.md"
+    assert memory.append("The gate was painted green.", date=meant).path == path
+    assert [file.name for file in (Path(memory.workspace.root) / "memory").glob("*T*")] == []
+    memory.append("The gate was painted blue.", date="2026-11-22")
+    memory.sync()
+    assert path in [file.path for file in memory.notes.bootstrap(now=meant).files]
+    for since, until in ((meant, meant), ("2026-11-23", LATE)):
+        assert [one.path for one in memory.search("gate painted", filter={"since": since, "until": until})] == [path]
+    assert [item.path for item in memory.control.inspect(kind="day", since=meant, until=meant)] == [path]
+    assert path in str(memory.control.forget(since=meant).plan)
+    assert path in str(memory.control.forget(last_days=1, now=meant).plan)
+
+
+def test_what_is_no_day_is_an_error_that_names_the_argument_and_the_value(memory):
+    calls = {
+        "date": lambda given: memory.append("The gate was painted.", date=given),
+        "now": lambda given: memory.notes.bootstrap(now=given),
+        "since": lambda given: memory.control.forget(since=given),
+        "until": lambda given: memory.control.inspect(until=given),
+    }
+    for value in NO_DAYS:
+        for name, call in calls.items():
+            with pytest.raises(InvalidInputError, match=rf"^{name} is .*: give a date"):
+                call(value)
+        with pytest.raises(QueryError, match=r"^since is .*: give a date"):
+            memory.search("gate", filter={"since": value})

@@ -105,7 +105,7 @@ def test_a_note_beside_all_those_attacks_is_read(root):
     [
         ("memory/link.md", "symlink"),
         ("memory/linkdir/secret.md", "symlink"),
-        ("memory/hard.md", r"files\.allow_hard_links"),
+        ("memory/hard.md", "hard links"),
         ("memory/pipe.md", "not a regular file"),
         ("memory/socket.md", "not a regular file"),
         ("memory/sparse.md", r"files\.max_bytes"),

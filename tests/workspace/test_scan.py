@@ -187,11 +187,3 @@ def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch)
 def test_a_workspace_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path):
     with pytest.raises(WorkspaceError, match="cannot be listed"):
         Workspace(WorkspaceFiles(tmp_path / "gone")).scan()
-
-
-def test_what_is_found_can_be_read_under_the_name_it_was_found_by(tmp_path):
-    lay_out(tmp_path, "ws/MEMORY.md", "ws/memory/.git/a.md", "ws/memory/a\\b.md", "ws/notes.md", "ext/deep/c.md")
-    memory = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("../ext", "notes.md")))
-    found = paths(memory.scan())
-    assert len(found) == 5
-    assert [memory.read_excerpt(path).path for path in found] == found

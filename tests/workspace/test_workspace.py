@@ -1,5 +1,4 @@
 import hashlib
-import os
 
 import pytest
 
@@ -23,12 +22,6 @@ def test_what_cannot_be_a_workspace_says_why(tmp_path, name, words):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(WorkspaceError, match=words):
         Workspace.open(f"{tmp_path}/{name}")
-
-
-def test_a_folder_that_may_not_be_read_says_who_can_mend_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(WorkspaceError, match=r"cannot be read: .*chmod u\+rx"):
-        Workspace.open(tmp_path)
 
 
 def test_an_excerpt_starts_where_it_is_asked_to(tmp_path):

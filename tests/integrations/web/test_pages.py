@@ -97,9 +97,12 @@ def test_nothing_in_a_note_is_markup_or_is_loaded(page, memory):
 def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_this_one(page, memory):
     text = (
         "[near](2026-11-20.md) [up](../MEMORY.md#L3) [top](/MEMORY.md) [away](https://example.org/a.md) [it](x.pdf)\n"
+        "[[links|shown]] [[Nobody & I]] `[[MEMORY]]`\n"
     )
     (memory.workspace.root / "memory/links.md").write_text(text, encoding="utf-8")
-    found = re.findall(r'<a href="([^"]+)" rel="noopener noreferrer">', page.get("/note?path=memory/links.md"))
+    shown = page.get("/note?path=memory/links.md")
+    assert ">shown</a>" in shown
+    found = re.findall(r'<a href="([^"]+)" rel="noopener noreferrer">', shown)
     top = "/note?path=MEMORY.md"
     assert found == [
         "/note?path=memory/2026-11-20.md",
@@ -107,6 +110,8 @@ def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_t
         top,
         "https://example.org/a.md",
         "x.pdf",
+        "/note?path=memory/links.md",
+        "/?q=Nobody+%26+I",
     ]
 
 
