@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +21,7 @@ from openclaw_memory.cli.options import (
     workspace_option,
 )
 from openclaw_memory.cli.output import render, show_json, show_note, to_plain
-from openclaw_memory.errors import WorkspaceError, WriteError
+from openclaw_memory.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import SafeFolder
@@ -74,7 +72,7 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
         scan = memory.workspace.scan()
         count = len(scan.files)
         advice = memory.workspace.suggest_setup(count)
-        journal = memory.config.journal.pattern
+        journal, notices = memory.config.journal.pattern, memory.config.notices
     if as_json:
         facts = {"workspace": str(folder.absolute()), "created": created, "files": count, "journal": journal}
         show_json({**facts, "vault": vault and vault.program})
@@ -85,15 +83,12 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
         click.echo(f"{clean(str(folder))} is a workspace already; nothing was changed")
     if vault is not None:
         click.echo(f"a vault of {vault.program}: notes of days are {clean(journal)}")
-        if vault.journal.pattern != journal or vault.problem:
-            show_note(vault.problem or f"{vault.program} has them as {clean(vault.journal.pattern)}: see [journal]")
     files = "1 file" if count == 1 else f"{count:,} files" if count else "no file yet"
     command = 'search{} "a question"' if count else 'append{} "a note"'
     click.echo(f"{files} to search: openclaw-memory {command.format(place.options)}")
-    for file in scan.skipped[:_MOST_NAMED]:
-        show_note(f"{clean(file.path)} is left out: {file.reason}")
-    if advice:
-        show_note(advice)
+    left_out = (f"{clean(file.path)} is left out: {file.reason}" for file in scan.skipped[:_MOST_NAMED])
+    for note in (*notices, *left_out, *filter(None, [advice])):
+        show_note(note)
     return 0
 
 
@@ -148,12 +143,11 @@ def make_workspace(folder: Path) -> list[str]:
     from openclaw_memory.workspace import SafeFolder
 
     files = SafeFolder(folder, create=True)
-    with _raise_workspace_error(folder):
-        files.make_folder()
-        created = ["MEMORY.md"] if _create_file(files, "MEMORY.md", _LONG_TERM) else []
-        if not (folder / "memory").is_dir():
-            files.make_folder("memory")
-            created.append("memory")
+    files.make_folder()
+    created = ["MEMORY.md"] if _create_file(files, "MEMORY.md", _LONG_TERM) else []
+    if not (folder / "memory").is_dir():
+        files.make_folder("memory")
+        created.append("memory")
     return created
 
 
@@ -173,14 +167,13 @@ def take_all_markdown(folder: Path, vault: Vault | None) -> list[str]:
     text = _SETTINGS
     if vault is not None:
         text += f"exclude = {json.dumps(vault.exclude, ensure_ascii=False)}\n" if vault.exclude else ""
-        values = {"folder": vault.journal.folder, "name": vault.journal.name}
+        values = {"folder": vault.folder, "name": vault.name}
         lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
         text += "\n".join([f"\n[journal]  # where {vault.program} has the notes of days", *lines, ""])
-    with _raise_workspace_error(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
-        files = SafeFolder(folder)
-        _create_file(files, ".memory/.gitignore", "*\n")
-        if _create_file(files, SETTINGS, text):
-            return [SETTINGS]
+    files = SafeFolder(folder)
+    _create_file(files, ".memory/.gitignore", "*\n")
+    if _create_file(files, SETTINGS, text):
+        return [SETTINGS]
     if "." not in with_settings_inside(folder, MemoryConfig()).files.extra_paths:
         raise WorkspaceError(f'{folder / SETTINGS} is there already: add `extra_paths = ["."]` to its table [files]')
     return []
@@ -193,12 +186,3 @@ def _create_file(files: SafeFolder, path: str, text: str) -> bool:
         return False
     files.replace(path, text.encode())
     return True
-
-
-@contextmanager
-def _raise_workspace_error(folder: Path, otherwise: str = "choose a folder of your own") -> Iterator[None]:
-    """Raise errors of the system as a WorkspaceError; `otherwise` is the other way."""
-    try:
-        yield
-    except (WorkspaceError, WriteError) as error:
-        raise WorkspaceError(f"{folder} cannot be made a workspace: {error}, or {otherwise}") from error

@@ -141,7 +141,7 @@ def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | N
         key = fields.get("key" if kind == "record" else "id")
         last = day = _parse_day(_get_time(fields, "created_at"), zone) or (day if kind == "document" else None)
     else:
-        days = list_line_days(split_lines(text), get_path_day(file.path))
+        days = list_line_days(split_lines(text), file.path)
         every = [own for own in (day, *days) if own is not None]
         day, last = min(every, default=None), max(every, default=None)
     snapshot = fields.get("source")

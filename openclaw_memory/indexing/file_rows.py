@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import describe_document, make_metadata
-from openclaw_memory.text.days import get_path_day, is_date_title, list_date_terms, parse_title_day
+from openclaw_memory.text.days import find_heading_day, get_path_day, is_date_title, list_date_terms
 from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, MARKS, UNSTEMMED
 from openclaw_memory.text.policies import NONE, Policies, mask_note
@@ -159,14 +158,10 @@ def make_note_rows(
 
 
 def _add_day(piece: Chunk, path: str, day: datetime.date | None) -> Chunk:
-    """Return a chunk with the day of the nearest heading that begins with one, if that is not the day of its note.
-
-    Where the heading has no year, it is that of a heading above it or of the note's name.
-    """
+    """Return a chunk with the day of the nearest heading that begins with one, if that is not the day of its note."""
     first = piece.text.lstrip().partition("\n")[0]
     titles = [*([first] if first.startswith("#") else []), *reversed(piece.context.split(" > "))]
-    year = re.search(r"(?<!\d)(?:19|20)\d\d(?!\d)", "\n".join([*titles, path]))
-    own = next(filter(None, (parse_title_day(title, year and int(year[0])) for title in titles)), None)
+    own = find_heading_day(titles, path)
     return piece if own in (None, day) else replace(piece, metadata={**piece.metadata, DAY: str(own)})
 
 

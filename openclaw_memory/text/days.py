@@ -246,20 +246,34 @@ def get_chunk_day(path: str, metadata: Metadata) -> date | None:
     return date.fromisoformat(str(day)) if day else get_path_day(path)
 
 
-def list_line_days(lines: Sequence[str], day: date | None) -> list[date | None]:
-    """Return the day of each line of a note: that of the nearest heading that begins with one.
+def find_heading_day(titles: Sequence[str], path: str) -> date | None:
+    """Return the day of the nearest heading that begins with one; None without one.
+
+    Where it has no year, that is the year of a heading above it or of the note's name.
+
+    Args:
+        titles: The headings, the nearest first.
+        path: The path of the note.
+    """
+    year = re.search(r"(?<!\d)(?:19|20)\d\d(?!\d)", "\n".join([*titles, path]))
+    return next(filter(None, (parse_title_day(title, year and int(year[0])) for title in titles)), None)
+
+
+def list_line_days(lines: Sequence[str], path: str) -> list[date | None]:
+    """Return the day of each line of a note: that of its heading, or else the one in the path.
 
     Args:
         lines: The lines of the note.
-        day: The day of lines without such a heading.
+        path: The path of the note.
     """
-    days, above = [day] * len(lines), list[tuple[int, date | None]]()
+    day, above = get_path_day(path), list[tuple[int, str]]()
+    days = [day] * len(lines)
     for block in split_blocks(lines) if lines else ():
         if block.kind == "heading":
             level, title = block.get_title(lines)
-            above = [own for own in above if own[0] < level]
-            above.append((level, parse_title_day(title) or (above[-1][1] if above else day)))
-            days[block.first :] = [above[-1][1]] * (len(lines) - block.first)
+            above = [(level, title), *(own for own in above if own[0] < level)]
+            own = find_heading_day([title for _, title in above], path) or day
+            days[block.first :] = [own] * (len(lines) - block.first)
     return days
 
 

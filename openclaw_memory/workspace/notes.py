@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from openclaw_memory.errors import InvalidInputError, StoreError
 from openclaw_memory.events import Location, format_lines, locate_excerpt, observed
@@ -70,11 +70,6 @@ class MemoryPart:
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} belongs to an open memory and cannot be pickled: hand over its path, and open it there"
-        )
 
 
 class Notes(MemoryPart):

@@ -123,8 +123,6 @@ class SafeFolder:
                 return folder.list_names()
         except FileNotFoundError:
             return []
-        except NotADirectoryError as error:
-            raise PathNotAllowedError(f"{self._show(path)} cannot be listed: it is not a folder") from error
         except OSError as error:
             raise to_read_error(error, self._show(path)) from error
 

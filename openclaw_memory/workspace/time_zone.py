@@ -58,13 +58,10 @@ def to_day(
         return None
     try:
         day = datetime.datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-    except ValueError as cause:
-        raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from cause
-    if isinstance(day, datetime.datetime):
-        try:
+        if isinstance(day, datetime.datetime):
             return get_local_now(timezone, day).date()
-        except OverflowError as cause:
-            raise error(f"{name} is {day}, which has no day in this time zone: give a date") from cause
+    except (ValueError, OverflowError) as cause:  # no day in this time zone
+        raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from cause
     if not isinstance(day, datetime.date):
         raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'")
     return day

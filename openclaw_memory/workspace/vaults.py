@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from openclaw_memory.config.config import parse_toml
-from openclaw_memory.config.sections import JournalConfig
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.workspace.safe_folder import SafeFolder
+
+_ENDINGS = {"template": ".md", "templates": "/"}
 
 
 class Vault(NamedTuple):
-    """A vault of a program: its journal, globs of files that are not memory, and why its journal is not used."""
+    """A vault: its program, the folder and the name of its notes of days, and globs of files that are not memory."""
 
     program: str
-    journal: JournalConfig
+    folder: str
+    name: str
     exclude: list[str]
-    problem: str = ""
 
 
 def find_vault(root: Path) -> Vault | None:
@@ -38,20 +38,12 @@ def find_vault(root: Path) -> Vault | None:
                 for name, pattern in patterns.items()
                 if (match := re.search(pattern, _read(folder, path), re.MULTILINE))
             ]
-            return _make_vault(program, {**table, **dict(reversed(values))}, values)
+            own = {**table, **dict(reversed(values))}
+            # Other programs than Obsidian write the day in small letters.
+            day = re.sub(r"(?<![A-Za-z])(yyyy|mm|dd)(?![A-Za-z])", lambda part: part[0].upper(), own["name"])
+            templates = (f"/{value}{_ENDINGS[name]}" for name, value in values if name in _ENDINGS)
+            return Vault(program, own["folder"], day, [*table["exclude"], *templates])
     return None
-
-
-def _make_vault(program: str, table: Mapping[str, Any], values: Iterable[tuple[str, str]]) -> Vault:
-    # Other programs than Obsidian write the day in small letters.
-    day = re.sub(r"(?<![A-Za-z])(yyyy|mm|dd)(?![A-Za-z])", lambda part: part[0].upper(), table["name"])
-    endings = {"template": ".md", "templates": "/"}
-    exclude = [*table["exclude"], *(f"/{value}{endings[name]}" for name, value in values if name in endings)]
-    try:
-        (journal := JournalConfig(folder=table["folder"], name=day)).check()
-    except ConfigError as error:
-        return Vault(program, JournalConfig(), exclude, str(error))
-    return Vault(program, journal, exclude)
 
 
 def _read(folder: SafeFolder, path: str) -> str:

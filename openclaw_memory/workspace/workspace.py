@@ -92,11 +92,6 @@ class Workspace:
             raise WorkspaceError(
                 f"workspace {root} is not a folder: name the folder that holds your notes, such as {root.parent}"
             )
-        if not os.access(root, os.R_OK | os.X_OK):
-            raise WorkspaceError(
-                f"workspace {root} cannot be read: give yourself the right to "
-                f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
-            )
         return cls(WorkspaceFiles(root, settings or FilesConfig()), sessions or SessionsConfig())
 
     @property

@@ -140,7 +140,7 @@ def test_the_settings_of_all_markdown_are_not_made_through_a_link(own, tmp_path,
     with pytest.raises(SystemExit) as ended:
         main(["init", "--all-markdown", "--workspace", str(own)])
     assert ended.value.code
-    assert "is a symbolic link and is not followed" in capsys.readouterr().err
+    assert "passes a symlink, which is never followed" in capsys.readouterr().err
     assert list((tmp_path / "target").iterdir()) == []
 
 

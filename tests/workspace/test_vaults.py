@@ -61,7 +61,7 @@ def test_an_agents_own_workspace_stays_one_and_a_vault_becomes_one_if_asked(tmp_
 def test_a_journal_by_weeks_is_not_followed_and_named(tmp_path, run):
     lay_out(tmp_path, {".obsidian/daily-notes.json": '{"format": "gggg-[W]ww"}', "a.md": "tea"})
     outcome = run("init", "-w", tmp_path)
-    assert "notes of days are memory/YYYY-MM-DD.md" in outcome.out
+    assert "notes of days are YYYY-MM-DD.md" in outcome.out
     assert "journal.name is 'gggg-[W]ww'" in outcome.err
 
 
