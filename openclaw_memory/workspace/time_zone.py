@@ -60,6 +60,8 @@ def to_day(
         day = datetime.datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
         if isinstance(day, datetime.datetime):
             return get_local_now(timezone, day).date()
+    except ConfigError:  # an unknown time zone
+        raise
     except (ValueError, OverflowError) as cause:  # no day in this time zone
         raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from cause
     if not isinstance(day, datetime.date):

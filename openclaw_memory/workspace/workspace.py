@@ -388,8 +388,6 @@ class Workspace:
 
 def _suggest_path(root: Path) -> str:
     """Return how to correct the path of a missing folder: the name next to it that is spelled most like it."""
-    if "\\" in root.name and os.sep == "/":
-        return "write its path with forward slashes"
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
         if close := suggest(root.name, names):
