@@ -30,7 +30,7 @@ _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 # Typed from the documentation of the providers, whose keys agents and their people handle.
 KNOWN: tuple[Format, ...] = (
-    Format("k_", r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{16,}"),  # Stripe
+    Format("k_", r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{16,}|sk_[a-f0-9]{48}(?![A-Za-z0-9])"),  # Stripe, ElevenLabs
     Format("whsec_", r"whsec_[A-Za-z0-9+/=]{16,}"),
     Format("gh", r"gh[oprsu]_[A-Za-z0-9]{20,}"),  # GitHub
     Format("github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
@@ -110,18 +110,20 @@ LISTED: tuple[Format, ...] = (
     Format("live_", rf"{_START}live_(?:[a-f0-9]{{35}}|{_RANDOM}[A-Za-z0-9_=-]{{40}})(?![A-Za-z0-9])"),
     Format(".acc", r"(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\."
                    r"[A-Za-z0-9+/_=-]{30,}"),  # Authress
-    Format("p8e-", r"p8e-[A-Za-z0-9]{32}(?![A-Za-z0-9])"),  # Adobe
+    # Netlify, Vercel, Jina, PostHog, Pinecone, Resend
+    Format("_", rf"(?:nfp|vcp|jina|phx|pcsk_[A-Za-z0-9]{{4,8}}|re_[A-Za-z0-9]{{8}})_{_RANDOM}[A-Za-z0-9]{{24,}}"),
     Format("NR", r"NR(?:AK-[A-Z0-9]{27}|JS-[a-f0-9]{19}|II-[A-Za-z0-9-]{32})"),  # New Relic
     Format("API-", rf"{_START}API-(?=[A-Z0-9]{{0,25}}\d)[A-Z0-9]{{26}}(?![A-Za-z0-9])"),  # Octopus Deploy
     Format("pul-", r"pul-[a-f0-9]{40}"),  # Pulumi
     Format("tk-us-", r"tk-us-[A-Za-z0-9_-]{48}"),  # Scalingo
     Format("xkeysib-", r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),  # Brevo
     Format("sq0", r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,}"),  # Square
-    Format("EAAA", r"(?<![A-Za-z0-9+/])EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9+/=_-])"),
-    Format("ico-", rf"{_START}ico-[A-Za-z0-9]{{32}}(?![A-Za-z0-9])"),  # Infracost
+    # Adobe, Infracost, Firecrawl
+    Format("-", rf"(?:p8e-[A-Za-z0-9]{{32}}|{_START}(?:ico-[A-Za-z0-9]{{32}}|fc-[a-f0-9]{{32}}))(?![A-Za-z0-9])"),
     Format("s-s4t2", r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),  # 42
     Format("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),  # Plaid
-    Format("key-", r"(?<![A-Za-z0-9-])(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])"),  # Mailgun
+    # Mailgun, Tailscale
+    Format("key-", r"(?:(?<![A-Za-z0-9-])(?:pub)?key-[0-9a-f]{32}|tskey-[a-z]{3,8}-[A-Za-z0-9-]{20,})(?![A-Za-z0-9])"),
     Format("-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),  # Mailchimp
     Format("fio-u-", r"fio-u-[A-Za-z0-9_=-]{64}"),  # Frame.io
     Format("dnkey-", r"dnkey-[A-Za-z0-9_=-]{26}-[A-Za-z0-9_=-]{52}"),  # Defined Networking
@@ -142,7 +144,8 @@ LISTED: tuple[Format, ...] = (
     Format("EZ", r"EZ[AT]K[A-Za-z0-9]{54}"),  # EasyPost
     Format("LTAI", r"(?<![A-Za-z0-9+/])LTAI[A-Za-z0-9]{20}(?![A-Za-z0-9+/=])"),  # Alibaba
     Format("4b1d", r"(?<![A-Za-z0-9+/])4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9+/=])"),  # ClickHouse
-    Format("EAA", r"(?<![A-Za-z0-9+/])EAA[CM][A-Za-z0-9]{100,}(?![A-Za-z0-9+/=])"),  # Facebook
+    # Square's others, Facebook
+    Format("EAA", r"(?<![A-Za-z0-9+/])EAA(?:A[A-Za-z0-9_-]{60}|[CM][A-Za-z0-9]{100,})(?![A-Za-z0-9+/=_-])"),
     Format("AKC", r"(?<![A-Za-z0-9+/])AKC[A-Za-z0-9]{69,70}(?![A-Za-z0-9+/=])"),  # Artifactory
     Format("A", r"(?<![A-Za-z0-9+/])(?:A3T[A-Z0-9]|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9+/=])"),  # AWS's others
     Format("sha256~", r"sha256~[A-Za-z0-9_-]{43}"),  # OpenShift
@@ -159,5 +162,6 @@ PROVIDERS = (
     "finicity|finnhub|flickr|freshbooks|gitter|gocardless|heroku|hubspot|ibm|intercom|jfrog|artifactory|jira|kraken|"
     "kucoin|launchdarkly|linear|linkedin|mailchimp|mailgun|mapbox|mattermost|meraki|messagebird|netlify|newrelic|"
     "new[_ -]relic|nytimes|okta|plaid|privateai|rapidapi|sendbird|sentry|snyk|softlayer|sonar|sourcegraph|square|"
-    "squarespace|sumo|telegram|travis|trello|twilio|twitch|twitter|vault|yandex|zendesk|voyage|gemini|openai|mistral"
+    "squarespace|sumo|telegram|travis|trello|twilio|twitch|twitter|vault|yandex|zendesk|voyage|gemini|openai|mistral|"
+    "tailscale|elevenlabs|vercel|resend|posthog|firecrawl|brave|pinecone|deepgram|supabase|rails"
 )

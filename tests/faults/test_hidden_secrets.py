@@ -14,8 +14,8 @@ SAMPLES = {**KNOWN, **LISTED}
 PART = 12  # characters in a row, of what a mask leaves out
 # Formats that say too little without a beginning: inside of a word they are not looked for.
 ONLY_AT_THE_START = {
-    "aws other", "square 2", "alibaba", "clickhouse", "facebook", "artifactory", "lob", "gocardless", "octopus",
-    "infracost", "mailgun", "mailchimp", "dropbox", "yandex", "discord", "telegram", "maxmind", "terraform", "azure",
+    "aws other", "square 2", "alibaba", "clickhouse", "facebook", "artifactory", "lob", "gocardless", "octopus", "azure",
+    "infracost", "firecrawl", "terraform", "mailgun", "mailchimp", "dropbox", "yandex", "discord", "telegram", "maxmind",
 }  # fmt: skip
 
 
