@@ -18,8 +18,9 @@ _FREQUENT = {
         line.split(maxsplit=2) for line in Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
     )
 }
-_LATIN = {"cp1252", "cp1250", "iso8859_2"}
-_ALPHABETS = {"cp1251", "koi8_r", "cp1253"}  # whose words are beyond ASCII throughout
+_LATIN = {"cp1252", "cp1254", "cp1250", "iso8859_2"}
+# Whose words are beyond ASCII throughout.
+_ALPHABETS = {"cp1251", "koi8_r", "cp866", "cp1253", "cp1255", "cp1256", "cp874"}
 # The characters that schools teach first, alone: of texts that are too short for frequencies.
 _COMMON = {
     "gb18030": re.compile(rb"(?:[\x00-\x7f]|[\xb0-\xd7][\xa1-\xfe]|[\xa1\xa3][\xa1-\xfe])*"),

@@ -10,30 +10,23 @@ from openclaw_memory.errors import UndecodableError, WriteError
 from openclaw_memory.workspace.encodings import decode
 
 TEXTS = {
-    "gb18030": (
-        "会议改到周五下午三点，负责人是小林。\n",
-        "- 买牛奶\n- 给妈妈打电话\n",
-        "数据库迁移完成，脚本在 a/rollback.sh\n",
-    ),
-    "big5": (
-        "會議改到週五下午三點，負責人是小林。\n",
-        "- 買牛奶\n- 打電話給媽媽\n",
-        "資料庫遷移完成，腳本在 a/rollback.sh\n",
-    ),
-    "shift_jis": (
-        "会議は水曜日の九時に行われます。\n",
-        "サーバーのパスワードは金庫。\n",
-        "- 牛乳を買う\n- 母に電話する\n",
-    ),
+    "gb18030": ("会议改到周五下午三点，负责人是小林。\n", "- 买牛奶\n- 给妈妈打电话\n", "数据库迁移完成，脚本在 a/rollback.sh\n"),
+    "big5": ("會議改到週五下午三點，負責人是小林。\n", "- 買牛奶\n- 打電話給媽媽\n", "資料庫遷移完成，腳本在 a/rollback.sh\n"),
+    "shift_jis": ("会議は水曜日の九時に行われます。\n", "サーバーのパスワードは金庫。\n", "- 牛乳を買う\n- 母に電話する\n"),
     "euc_jp": ("会議は水曜日の九時に行われます。\n", "サーバーのパスワードは金庫にあります。\n"),
     "euc_kr": ("회의는 수요일 아홉 시에 있습니다.\n", "오늘 오후에 새 프로젝트 예산을 논의했다.\n"),
-    "latin_1": ("La clé de la cave est près de la boîte.\n", "Pääsiäinen on huhtikuussa.\n", "¿Dónde está el niño?\n"),
+    "latin_1": ("Þórður á lykilinn að húsinu.\n", "La clé de la cave est près de la boîte.\n", "Pääsiäinen on huhtikuussa.\n", "¿Dónde está?\n"),
     "cp1252": ("Herr Müller hat den Schlüssel.\n", "São Paulo, reunião amanhã às três\n", "“Quoted” — it’s fine\n"),
+    "cp1254": ("Yedek anahtar komşuda, şifre değişti.\n", "Isıtıcı bozuldu, usta yarın gelecek.\n"),
     "cp1250": ("Klucz leży w szufladzie obok łóżka.\n", "Schůzka je ve středu v devět hodin.\n"),
     "cp1251": ("Ключ от подвала лежит в ящике.\n", "Сервер nginx перезапущен, деплой в 15:00\n"),
     "koi8_r": ("Ключ от подвала лежит в ящике у кровати.\n",),
+    "cp866": ("Домкрат лежит под верстаком у окна.\n", "Масло купить в субботу утром.\n"),
     "cp1253": ("Το κλειδί του υπογείου είναι στο συρτάρι.\n",),
-}
+    "cp1255": ("המפתח הרזרבי אצל השכנה רבקה.\n", "חשבון החשמל הוא 320 שקל.\n"),
+    "cp1256": ("المفتاح الاحتياطي عند الجارة سعاد.\n", "فاتورة الكهرباء هذا الشهر كبيرة.\n"),
+    "cp874": ("กุญแจสำรองอยู่กับป้าแดงข้างบ้าน\n", "ค่าไฟเดือนนี้สามร้อยบาท\n"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("encoding", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
