@@ -32,9 +32,10 @@ SILENT = {
     Control: "list_sealed reseal",
     Workspace: """can_be_written count_added_lines events files find_note get_time list_notes_at locate open open_log policies read read_indexed
         refresh read_excerpt read_parts render_lines resolve root scan sessions suggest_setup zone""",
-    SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
-    Records: "list_problems",
-    Documents: "Filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
+    SessionLog: """append append_entry append_message events files fit_entry folder keep keep_named keep_transcript parent_session path
+        read_branch read_entries read_messages read_messages_since session_id size write_messages zone""",
+    Records: "describe_result list_problems",
+    Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors is_same_vector list_problems",
     DocumentFiles: "sync write write_many",
 }
 DAY = "memory/2026-11-21.md"

@@ -24,7 +24,7 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
     """
     from openclaw_memory_intent import detect_intent, is_worth_asking, read_settings, suggest
 
-    text = place.read_text(message)
+    text = place.get_text(message)
     with place.open() as memory:
         rules = read_settings(memory.config)
     wish = detect_intent(text, None, rules)

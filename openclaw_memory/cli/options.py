@@ -90,7 +90,7 @@ class Place(NamedTuple):
         return Memory.open(self.folder, config=config)
 
     @staticmethod
-    def read_text(text: tuple[str, ...]) -> str:
+    def get_text(text: tuple[str, ...]) -> str:
         """Join the words of an argument; read standard input if it is `-` alone.
 
         Args:

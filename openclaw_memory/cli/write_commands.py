@@ -111,7 +111,7 @@ def append(place: Place, text: tuple[str, ...], date: str | None) -> int:
 
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
-    note, code = place.read_text(text), 0
+    note, code = place.get_text(text), 0
     with place.open() as memory:
         excerpt = memory.append(note, date=date)
         # Wherever the note was written is shown, whatever happens next.

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.thresholds import (
-    find_flush_reason,
-)
+from openclaw_memory.conversation.thresholds import find_flush_reason
 
 RULES = CompactionConfig()
 BIG = RULES.force_flush_bytes

@@ -80,6 +80,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "DocumentFiles.iterate": lambda at, _: [*at.memory.documents.files.iterate("memory")],
     "Records.get": lambda at, it: at.memory.records.get("fact", it.key),
     "Records.read": lambda at, it: at.memory.records.read(it.path),
+    "Records.describe_result": lambda at, it: [at.memory.records.describe_result(hit) for hit in search(at, it)],
     "Records.find": lambda at, it: [at.memory.records.find(), at.memory.records.find(it.words), *at.memory.records],
     "Records.list_problems": lambda at, _: at.memory.records.list_problems(),
     "Records.confirm, conflict": lambda at, it: conflict(
