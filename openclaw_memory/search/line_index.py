@@ -44,8 +44,8 @@ WORD_REACH = (500.0, 300.0)
 MEANING_REACH = (200.0, 130.0)
 NEIGHBOURS = 4
 
-# 30 MB of words with vectors of 256 dimensions, and as much of lines of two dozen words, and of the lengths of blocks.
-MAX_WORDS, MAX_LINES, LINES_OF_BLOCK = 24_000, 250_000, 12
+# 72 MB of words with vectors of 256 dimensions, 33 MB of lines of two dozen words, or fewer with the lengths of blocks.
+MAX_WORDS, MAX_LINES, LINES_OF_BLOCK = 60_000, 250_000, 12
 NO_LENGTH = np.float32(1e-10)  # of a zero vector, so that it can divide
 GROWTH = 4096  # words
 LINE_END, UNKNOWN = -1, -2  # in place of the number of a word
