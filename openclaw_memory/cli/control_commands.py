@@ -11,7 +11,6 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, with_place
 from openclaw_memory.cli.output import render, show_json, show_note
 from openclaw_memory.errors import NotFoundError
-from openclaw_memory.types.files import parse_citation
 from openclaw_memory.types.records import make_sentence
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> 
         _show_plan(receipt)
     else:
         _show_receipt(receipt)
-    lines = [quote(item.where) for item in receipt.plan.review if parse_citation(item.where)]
+    lines = [quote(item.where) for item in receipt.plan.review if "#L" in item.where]
     if lines and not place.as_json:
         click.echo(f"to forget these lines too: openclaw-memory forget{place.options} {' '.join(lines)}")
     is_incomplete = receipt.remaining or receipt.plan.review or not (receipt.is_dry_run or receipt.is_erased)

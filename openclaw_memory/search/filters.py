@@ -150,8 +150,7 @@ class ChunkFilter(Struct, frozen=True):
 
     def _is_in_time(self, path: str, metadata: Metadata) -> bool:
         since, until = self.only.since, self.only.until
-        is_open = since is None and until is None
-        return is_open or is_within(get_chunk_day(path, metadata), since, until)  # type: ignore[arg-type]  # days
+        return since is until is None or is_within(get_chunk_day(path, metadata), since, until)  # type: ignore[arg-type]
 
     def _is_sure(self, metadata: Metadata) -> bool:
         least, confidence, at = self.only.min_confidence, metadata.get(CONFIDENCE), metadata.get(SURE_AT)

@@ -138,8 +138,7 @@ class WorkspaceFiles(Struct, frozen=True):
         `~` is expanded, relative ones are taken from the root.
         """
         is_apart = self.lock_parts != (paths.NOTES_FOLDER,) and (self.root / self.journal.folder).is_dir()
-        own = [self.journal.folder or "."] if is_apart else []
-        extras = (*self.settings.extra_paths, *own)
+        extras = (*self.settings.extra_paths, *([self.journal.folder or "."] if is_apart else []))
         return (paths.locate_configured(self.root, path.strip()) for path in extras if path.strip())
 
     def make_place(self, path: str) -> Place:

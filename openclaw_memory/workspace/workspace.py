@@ -29,7 +29,7 @@ from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import parse_citation, suggest_order
 from openclaw_memory.workspace import encodings, excerpts, scan
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import Place, is_record, is_transcript
+from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, ROOT_NOTES, Place, is_record, is_transcript
 from openclaw_memory.workspace.scan import Scan
 from openclaw_memory.workspace.time_zone import get_local_now
 
@@ -92,6 +92,8 @@ class Workspace:
             raise WorkspaceError(
                 f"workspace {root} is not a folder: name the folder that holds your notes, such as {root.parent}"
             )
+        if not os.access(root, os.R_OK | os.X_OK):
+            raise WorkspaceError(f"workspace {root} cannot be read: `chmod u+rx {quote(str(root))}`, or name your own")
         return cls(WorkspaceFiles(root, settings or FilesConfig()), sessions or SessionsConfig())
 
     @property
@@ -173,7 +175,8 @@ class Workspace:
 
     def _list_names(self, scan: Scan) -> dict[str, str]:
         names: dict[str, str] = {}
-        paths = [file.path for file in scan.files if file.source == "memory" and not is_record(file.path)]
+        notes = (file.path for file in scan.files if file.source == "memory" and not is_record(file.path))
+        paths = [path for path in notes if path not in {*ROOT_NOTES, LOWER_CASE_NOTE}]  # which have no other names
         paths.sort(key=lambda path: (path.count("/"), path))
         for path in paths:
             whole = os.path.splitext(get_plain_name(path))[0]

@@ -251,8 +251,8 @@ def transcript(place: Any, text: str) -> None:
     ("text", "what"),
     [
         (OTHER, "its first record is of type 'turn_start'"),
-        ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record has no type"),
-        ('no JSON\n{"event": 1}\n', "its first record has no type"),
+        ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record is of type None"),
+        ('no JSON\n{"event": 1}\n', "its first record is of type None"),
     ],
     ids=["another program", "no types", "after a line that is no record"],
 )
