@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Raise it when chunking/, text/ or indexing/ begin to give other rows for the same file: every index is then built
 # again, as it is when the user's policies change.
-ROWS_VERSION = 16
+ROWS_VERSION = 17
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MAX_REFUSED = 10
 REFUSED_SHARE = 0.05

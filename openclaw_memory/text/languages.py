@@ -5,13 +5,14 @@ from pathlib import Path
 DEFAULT_LANGUAGE = "en"
 UNSTEMMED = "none"  # in place of a language that has no stemmer
 
-# The Snowball algorithms of PyStemmer.
+# The Snowball algorithms of PyStemmer; `text.terms` has rules of its own for Hebrew.
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
     "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
-    "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian", "lt": "lithuanian",
-    "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
-    "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+    "he": "", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
+    "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+    "yi": "yiddish",
 }  # fmt: skip
 # The terms that count the chunks of each language; no text has one like it.
 MARKS = {name: f"lang={name}" for name in (*STEMMERS, UNSTEMMED) if name != DEFAULT_LANGUAGE}

@@ -59,9 +59,12 @@ _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"
 # of Hebrew, the nuktas of India's scripts and signs that nobody sees, with the digits 0 to 9 in place of all others.
 _LEFT_OUT = [*range(0x483, 0x488), *range(0x591, 0x5BE), *range(0x5BF, 0x5C8), *range(0x610, 0x61B), 0x640]
 _LEFT_OUT += [*range(0x64B, 0x660), 0x670, *range(0x6D6, 0x6EE), 0x93C, 0x9BC, 0xA3C, 0xABC, 0xAD, 0x200C, 0x200D]
-_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66)
-_SPELLINGS = str.maketrans("ёѐѝأإآٱىیېئةہۀۃؤکھ", "ееиااااييييههههوكه") | dict.fromkeys(_LEFT_OUT)
+_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xED0, 0x1040, 0x17E0)
+_SPELLINGS = str.maketrans("ёѐѝґأإآٱىیېئةہۀۃؤکھ", "ееигااااييييههههوكه") | dict.fromkeys(_LEFT_OUT)
 _SPELLINGS |= {zero + digit: str(digit) for zero in _ZEROS for digit in range(10)}
+
+# "And", "the", "in" and "to" are written as one with the word that follows; a word that begins so itself loses it, too.
+_HEBREW_PREFIXES = "^[ושהכלבמ]+(?=.{3})"
 
 MAX_TERM_CHARS = 64
 LONGEST_YEAR = 4  # digits: a number of more is not a year but an identifier
@@ -257,7 +260,7 @@ def _get_base_letter(letter: str) -> str:
 @lru_cache(maxsize=65536)
 def _stem(word: str, language: str) -> str:
     if (algorithm := STEMMERS.get(language)) is None or algorithm not in _list_algorithms():
-        return word
+        return _compile(_HEBREW_PREFIXES).sub("", word) if language == "he" else word
     # A stemmer object holds a buffer and may not be shared between threads; making one costs a microsecond.
     return str(Stemmer.Stemmer(algorithm, 0).stemWord(word))
 
@@ -278,7 +281,7 @@ def _split_token_terms(token: str, language: str) -> tuple[str, ...]:
 def _join_whole(token: str, language: str) -> str:
     """Return the term of a whole token: letters without the signs that join them, numbers with theirs."""
     folded = fold(token)
-    return stem(_JOINTS.sub("", folded) if _has_letters(folded) else folded, language)[:MAX_TERM_CHARS]
+    return stem(_JOINTS.sub("", folded) if any(map(str.isalpha, folded)) else folded, language)[:MAX_TERM_CHARS]
 
 
 @lru_cache(maxsize=65536)
@@ -362,9 +365,5 @@ def _is_identifier(token: str) -> bool:
     return any(sign in token for sign in "-_.#@+") or (token.isascii() and not token.isalpha())
 
 
-def _has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
-
-
 def _has_letters_and_digits(text: str) -> bool:
-    return _has_letters(text) and any(map(str.isdigit, text))
+    return any(map(str.isalpha, text)) and any(map(str.isdigit, text))
