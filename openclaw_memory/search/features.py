@@ -113,8 +113,9 @@ def share_literal(terms: Floats, query: Query) -> float:
         terms: Which terms each of the lines holds, as `LineVocabulary.find_terms`.
         query: The parsed query.
     """
-    present = np.flatnonzero(terms.any(axis=0)).tolist()
-    return sum(query.weights[at] for at in present) / sum(query.weights) if query.weights else 0.0
+    present = {query.stems[at] for at in np.flatnonzero(terms.any(axis=0)).tolist()}
+    total = sum(weight for term, weight in zip(query.stems, query.weights, strict=True) if term in present)
+    return total / sum(query.weights) if query.weights else 0.0
 
 
 def match_pairs(vocabulary: LineVocabulary, query: Query) -> Floats:

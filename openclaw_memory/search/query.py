@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -127,7 +127,7 @@ def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,), today
         words=content,
         stems=tuple(stems[word] for word in content),
         pairs=frozenset(pair for pair in pairwise(map(stems.__getitem__, words)) if own & {*pair}),
-        identifiers=frozenset(find_identifiers(text)) - set(find_identifiers(date_text)),
+        identifiers=frozenset(find_identifiers(text)) - set(filterfalse(str.isdigit, find_identifiers(date_text))),
         names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,
         date_words=frozenset(map(fold, split_words(date_text))),
