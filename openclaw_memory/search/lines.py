@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:
 _LIST_MARKER = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _MARKS = "\"'“”„*_"
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_QUOTE = re.compile(r"\s{0,3}>[ \t]?")
+_QUOTE = re.compile(r"^(?:\s{0,3}>[ \t]?)+")
 _SENTENCE = re.compile(r"[^.!?。！？।؟]+(?:[.!?।؟]+[\"'”’»)\]]*(?:\s+|$)|[。！？]+[」』”’）]*|[.!?।؟]+)|.+")
 # How a note says of a line, of an item, of a section or of itself that it no longer holds.
 _OVER = (
@@ -79,115 +79,100 @@ def get_day(stored: StoredChunk) -> date | None:
 
 
 class Frame(NamedTuple):
-    """The lines that one is not understood without: the numbers of its `heads`, and the span of its `code`."""
+    """What a line is not understood without, by place: its `heads`, and all of its `code`."""
 
-    heads: tuple[int, ...]
-    code: Span | None = None
+    heads: tuple[int, ...] = ()
+    code: range = range(0)
 
 
 class Outline:
-    """The lines of a note as they are indexed, how they belong together, and which no longer hold."""
+    """The lines of a note as they are indexed, by place, how they belong together, and which no longer hold."""
 
     def __init__(self, path: str, text: str) -> None:
-        self.path, self.texts = path, text.split("\n")
-        self._starts = [0, *accumulate(len(line) + 1 for line in self.texts)]
+        texts = text.split("\n")
+        starts = [0, *accumulate(len(line) + 1 for line in texts)]
+        owns = [line.removesuffix("\r") for line in texts]
+        self.lines = [
+            Line(path, "memory", at + 1, starts[at], own, len(texts[at]) - len(own) + 1) for at, own in enumerate(owns)
+        ]
+        self._frames = dict(_list_frames([_QUOTE.sub("", line) for line in texts]))
+        self.marks = dict(_find_marks(texts, self._frames)) if _MARKED.search(text) else {}
+        self._news = [
+            (at, frozenset(_WORD.findall(own.lower())))
+            for at, own in (enumerate(owns) if _NOW.search(text) else ())
+            if _NOW.search(own) and not self.get_frame(at).code
+        ]
 
-    def get_line(self, number: int) -> Line:
-        """Return a line by its number."""
-        text = self.texts[number - 1]
-        own = text.removesuffix("\r")
-        return Line(self.path, "memory", number, self._starts[number - 1], own, len(text) - len(own) + 1)
+    def get_frame(self, place: int) -> Frame:
+        """Return the frame of a line."""
+        return self._frames.get(place, Frame())
 
-    @cached_property
-    def frames(self) -> Mapping[int, Frame]:
-        """The frames of lines, by number."""
-        return dict(_list_frames(self.texts))
-
-    @cached_property
-    def marks(self) -> Mapping[int, int]:
-        """The numbers of outdated lines, each with that of the line that marks it."""
-        return dict(_find_marks(self.texts, self.frames)) if any(map(_MARKED.search, self.texts)) else {}
-
-    def _is_code(self, number: int) -> bool:
-        return self.frames.get(number, Frame(())).code is not None
-
-    @cached_property
-    def _news(self) -> list[tuple[int, frozenset[str]]]:
-        lines = ((at, text) for at, text in enumerate(self.texts, 1) if _NOW.search(text) and not self._is_code(at))
-        return [(at, frozenset(_WORD.findall(text.lower()))) for at, text in lines]
-
-    def find_replacement(self, number: int) -> int | None:
-        """Return the number of the line that replaces an earlier one, or None."""
-        words = frozenset(_WORD.findall(self.texts[number - 1].lower())) if self._news else frozenset()
-        later = (at for at, own in self._news if at > number and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
+    def find_replacement(self, place: int) -> int | None:
+        """Return the place of the line that replaces an earlier one, or None."""
+        words = frozenset(_WORD.findall(self.lines[place].text.lower())) if self._news else frozenset()
+        later = (at for at, own in self._news if at > place and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
         return max(later, default=None)
 
 
-def _list_frames(lines: Sequence[str], above: int = 0) -> Iterator[tuple[int, Frame]]:
-    """Yield the frames of lines, each with its number, where so many lines are above them."""
-    items: list[tuple[int, int]] = []  # indent and number of each item that is not yet ended
-    code = (0, 0)
-    for kind, first, stop in split_blocks(lines):
-        number, last, indent = above + first + 1, above + stop, measure_indent(lines[first])
-        if kind == "item":
-            yield from _list_item_frames(lines[first:stop], number, items)
-            continue
-        items = [item for item in items if item[0] < indent]
-        heads = tuple(at for _, at in items)
-        if kind == "fence":
-            code = (number, last)
-            heads += (number, last) if is_fence(lines[stop - 1]) else (number,)
-            yield from ((own, Frame(heads, code)) for own in range(number, last + 1))
-        elif kind == "table":
-            yield from ((own, Frame((*heads, number, number + 1))) for own in range(number, last + 1))
-        elif kind == "text" and _QUOTE.match(lines[first]):
-            yield from _list_frames([_QUOTE.sub("", line, count=1) for line in lines[first:stop]], number - 1)
-        elif kind == "text" and not heads and lines[first].startswith(("    ", "\t")):
-            is_more = code[1] and not any(map(str.strip, lines[code[1] - above : first]))
-            code = (code[0] if is_more else number, last)
-            yield from ((own, Frame((), code)) for own in range(code[0], last + 1))
-        elif heads:
-            yield from ((own, Frame(heads)) for own in range(number, last + 1))
-
-
-def _list_item_frames(lines: Sequence[str], number: int, items: list[tuple[int, int]]) -> Iterator[tuple[int, Frame]]:
-    """Yield the frames of the lines of an item, from this number on; `items` follows them."""
-    for own, line in enumerate(lines, number):
-        if is_item(line):
-            indent = measure_indent(line)
-            items[:] = [item for item in items if item[0] < indent]
-        yield own, Frame(tuple(at for _, at in items))
-        if is_item(line):
-            items.append((indent, own))
+def _list_frames(texts: Sequence[str]) -> Iterator[tuple[int, Frame]]:
+    """Yield the places of lines that have a frame, each with it."""
+    items: list[tuple[int, int]] = []  # indent and place of each item that is not yet ended
+    code = range(0)
+    for kind, first, stop in split_blocks(texts):
+        own, heads = range(0), tuple[int, ...]()
+        for at in range(first, stop):
+            is_new_item = kind == "item" and is_item(texts[at])
+            if at == first or is_new_item:
+                indent = measure_indent(texts[at])
+                items = [item for item in items if item[0] < indent]
+            if at == first and kind == "fence":
+                own = code = range(first, stop)
+                heads = (first, stop - 1) if is_fence(texts[stop - 1]) else (first,)
+            elif at == first and kind == "table":
+                heads = (first, first + 1)
+            elif at == first and kind == "text" and not items and texts[at].startswith(("    ", "\t")):
+                is_more = code and not any(map(str.strip, texts[code.stop : first]))
+                own = code = range(code.start if is_more else first, stop)
+                yield from ((above, Frame((), code)) for above in range(code.start, first))
+            yield at, Frame((*(place for _, place in items), *heads), own)
+            if is_new_item:
+                items.append((indent, at))
 
 
 def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of outdated lines, each with that of the line that marks it."""
+    """Yield the places of outdated lines, each with that of the line that marks it."""
     front = count_front_matter(texts)
     if re.match(_OVER, parse_front_matter(texts[:front]).get("status", "").casefold()):
-        mark = next((at for at, text in enumerate(texts[:front], 1) if _STATUS.search(text)), 1)
-        yield from ((number, mark) for number in range(1, len(texts) + 1))
-    headings = [
-        (at, heading)
-        for at, text in enumerate(texts, 1)
-        if (heading := parse_heading(text)) and at > front and not frames.get(at, Frame(())).code
-    ]
-    for at, text in enumerate(texts[front:], front + 1):
-        heads, code = frames.get(at, Frame(()))
-        if code or not _MARKED.search(text):
+        mark = next((at for at, text in enumerate(texts[:front]) if _STATUS.search(text)), 0)
+        yield from ((at, mark) for at in range(len(texts)))
+    headings = [(-1, 0, "")]
+    for at, text in enumerate(texts[front:], front):
+        heads, code = frames.get(at, Frame())
+        if code:
             continue
-        above = [heading for heading in headings if heading[0] <= at]
-        is_titled = len(above) > 1 and above[-1][1][1].casefold() == "status" and re.match(_OVER, text.casefold())
+        if heading := parse_heading(text):
+            headings.append((at, *heading))
+        if not _MARKED.search(text):
+            continue
+        is_titled = len(headings) > 2 and headings[-1][2].casefold() == "status" and re.match(_OVER, text.casefold())
+        scope: Iterable[int] = ()
         if is_titled or (_STATUS.match(text.lstrip("-*+> \t")) and not _REMARK.sub("", _STATUS.sub("", text))):
-            if heads:
-                yield from ((number, at) for number, frame in frames.items() if heads[-1] in frame.heads)
-                yield heads[-1], at
-            else:
-                start, (level, _) = (above[-2 if is_titled else -1]) if above else (1, (0, ""))
-                stop = next((own for own, heading in headings if own > start and heading[0] <= level), len(texts) + 1)
-                yield from ((number, at) for number in range(start, stop))
+            start, level, _ = headings[-2 if is_titled else -1]
+            scope = (
+                [heads[-1], *(own for own, frame in frames.items() if heads[-1] in frame.heads)]
+                if heads
+                else range(max(start, 0), _find_section_end(texts, frames, at, level))
+            )
         elif _STATUS.search(text) or _STATUS_CELL.search(text) or _DROPPED_TASK.match(text) or _is_struck(text):
-            yield at, at
+            scope = (at,)
+        yield from ((own, at) for own in scope)
+
+
+def _find_section_end(texts: Sequence[str], frames: Mapping[int, Frame], at: int, level: int) -> int:
+    """Return the place of the next heading of this level or above, or that after the last line."""
+    below = ((own, parse_heading(texts[own])) for own in range(at + 1, len(texts)))
+    ends = (own for own, heading in below if heading and heading[0] <= level and not frames.get(own, Frame()).code)
+    return next(ends, len(texts))
 
 
 def _is_struck(text: str) -> bool:

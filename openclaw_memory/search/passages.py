@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from heapq import heappop, heappush
 from itertools import accumulate, islice, pairwise, zip_longest
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +33,6 @@ from openclaw_memory.search.features import (
 )
 from openclaw_memory.search.line_index import NO_LENGTH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
-    Frame,
     Line,
     Outline,
     count_words,
@@ -57,7 +54,7 @@ from openclaw_memory.text.markdown_blocks import count_front_matter, parse_headi
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
-from openclaw_memory.types.files import LEFT_OUT, SOURCES
+from openclaw_memory.types.files import SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -335,16 +332,6 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
     return 1 / (1 + math.exp(min(-weights.slope * (evidence - weights.middle), MAX_EXPONENT)))
 
 
-def _find_outline(
-    table: LineTable, read_outline: Callable[[str], Outline | None], at: int
-) -> tuple[Outline | None, Line]:
-    """Return the outline of a line's note, if it still has the line, and the line."""
-    line = table.get_line(at)
-    outline = read_outline(line.path) if line.source == "memory" else None
-    is_there = outline is not None and line.number <= len(outline.texts)
-    return (outline if is_there and outline and line.text in outline.texts[line.number - 1] else None), line
-
-
 class PassageFinder:
     """Finds the best passages of a table of lines, for several values of the lines."""
 
@@ -356,7 +343,7 @@ class PassageFinder:
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._before = [0, *accumulate(self._sizes)]
         self._aside = _find_aside(table, query.words)
-        self._get_outline = cache(partial(_find_outline, table, cache(read_outline)))
+        self._read_outline = cache(read_outline)
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -429,58 +416,65 @@ class PassageFinder:
                 yield heappop(postponed)[1]
             if at in taken or not self._contents[at]:
                 continue
-            outline, line = self._get_outline(at)
-            if outline is not None and line.number in outline.marks:
+            outline = self._get_outline(at)
+            if outline is not None and self._table.numbers[at] - 1 in outline.marks:
                 worth[at] -= OVER_PENALTY
                 heappush(postponed, (-float(worth[at]), at))
             else:
                 yield at
         yield from (at for _, at in sorted(postponed))
 
+    def _get_outline(self, at: int) -> Outline | None:
+        """Return the outline of a line's note, if it still has the line."""
+        line = self._table.get_line(at)
+        outline = self._read_outline(line.path) if line.source == "memory" else None
+        is_there = outline and line.number <= len(outline.lines) and line.text in outline.lines[line.number - 1].text
+        return outline if is_there else None
+
     def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""
-        outline, line = self._get_outline(at)
-        if outline is None or outline.frames.get(line.number, Frame(())).heads[-2:-1] != (line.number,):
+        outline, numbers = self._get_outline(at), self._table.numbers
+        heads = outline.get_frame(int(numbers[at]) - 1).heads if outline else ()
+        if outline is None or heads[-2:-1] != (numbers[at] - 1,):
             return at
-        heads, numbers = outline.frames[line.number].heads, self._table.numbers
         first, last = np.searchsorted(self._table.files, [self._table.files[at], self._table.files[at] + 1]).tolist()
-        below = (own for own in range(first, last) if numbers[own] > heads[-1] and own not in taken)
-        rows = [own for own in below if outline.frames.get(int(numbers[own]), Frame(())).heads == heads]
+        below = (own for own in range(first, last) if numbers[own] > heads[-1] + 1 and own not in taken)
+        rows = [own for own in below if outline.get_frame(int(numbers[own]) - 1).heads == heads]
         return max(rows, key=lambda own: worth[own], default=at)
 
-    def _grow(self, worth: NDArray[np.float64], best: int, taken: set[int]) -> tuple[list[int], tuple[Line, ...]]:
+    def _grow(self, worth: NDArray[np.float64], best: int, taken: set[int]) -> tuple[set[int], tuple[Line, ...]]:
         """Return the indices of a line and of those around it that fit, and these lines as they are shown."""
-        outline, line = self._get_outline(best)
-        line = cut_line(line, self._words, self._most_chars) if len(line.text) > self._most_chars else line
-        growth = Growth(outline, line, self._most_chars)
-        picked, room = [best], self._max_chars - len(line.text)
-        for at in self._list_around(worth, best):
-            if self._sizes[at] >= min(room, growth.room) or at in taken or at in picked or not self._contents[at]:
-                continue
-            before = growth.room
-            if growth.add(self._table.get_line(at)):
-                picked.append(at)
-            elif (filled := self._fill_gap(at, picked, taken, room)) and growth.add(*map(self._table.get_line, filled)):
-                picked += filled
-            room -= before - growth.room
-        own_file = self._table.files[best]
-        lines = growth.finish([int(self._table.numbers[at]) for at in taken if self._table.files[at] == own_file])
-        if len(lines) == len(picked):
-            return picked, lines
-        heads = {own for near in picked for own in growth.get_frame(int(self._table.numbers[near])).heads}
-        numbers = {line.number for line in lines} - heads
-        first, last = self._find_window(best)
-        more = [at for at in range(first, last) if int(self._table.numbers[at]) in numbers and self._contents[at]]
-        return list({*picked, *(more if outline else ())}), lines
+        outline, most, (first, last) = self._get_outline(best), self._most_chars, self._find_window(best)
+        numbers = self._table.numbers[first:last].tolist()
+        places = dict(zip(range(first, last), [number - 1 for number in numbers] if outline else range(first, last)))
+        own, closed = places[best], {places[at] for at in taken if at in places}
+        read = outline.lines.__getitem__ if outline else self._table.get_line
+        line = read(own)
+        if len(line.text) > most:
+            line = cut_line(self._table.get_line(best), self._words, most)
 
-    def _fill_gap(self, at: int, picked: Sequence[int], taken: set[int], room: int) -> list[int]:
-        """Return a line and those in the smallest gap between it and others, if nothing has taken them and all fit."""
-        before = self._before
-        pairs = [pair for pair in pairwise(sorted([*picked, at])) if pair[1] > pair[0] + 1]
-        above, below = min(pairs, key=lambda pair: before[pair[1]] - before[pair[0] + 1], default=(0, 1))
-        gap = range(above + 1, below)
-        fits = before[below] - before[above + 1] + self._sizes[at] < room and taken.isdisjoint(gap)
-        return [at, *(own for own in gap if self._contents[own])] if fits else []
+        def get_line(place: int) -> Line:
+            return line if place == own else read(place)
+
+        needed = _list_needed(outline, own) if outline else [{own}]
+        passage = next(lines for unit in needed if (lines := _show(unit, get_line, closed, most)))
+        if outline:
+            says = (outline.marks.get(own), outline.find_replacement(own))
+            for unit in (_find_unit(outline, near, own) for near in says if near is not None):
+                passage = _show(unit | passage.keys(), get_line, closed, most) or passage
+        limit = min(most, self._max_chars - len(line.text) + len(join_lines([*passage.values()])))
+        room, picked = limit - len(join_lines([*passage.values()])), {best}
+        for at in self._list_around(worth, best):
+            place = places[at]
+            if self._sizes[at] >= room or at in taken or place in passage or not self._contents[at]:
+                continue
+            unit = _find_unit(outline, place, own) if outline else {place}
+            if grown := _show(unit | passage.keys(), get_line, closed, limit):
+                passage, room = grown, limit - len(join_lines([*grown.values()]))
+                picked.add(at)
+        heads = {head for place in passage for head in outline.get_frame(place).heads} if outline else set()
+        picked |= {at for at, place in places.items() if place in passage and place not in heads and self._contents[at]}
+        return picked, tuple(passage.values())
 
     def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
@@ -512,78 +506,38 @@ class PassageFinder:
         return first + int(near[0]), first + int(near[1])
 
 
-class Growth:
-    """The lines of one passage while it grows; `room` is how many characters are left."""
-
-    def __init__(self, outline: Outline | None, best: Line, max_chars: int) -> None:
-        self._outline, self._lines, self._runs, self.room = outline, [best], 1, max_chars - len(best.text)
-        self._best, self._starts = best.number, {best.start_char}
-        if not self._show(self._list_needed(best.number)):
-            self._show(self.get_frame(best.number).heads[-2:])
-        if outline is not None:
-            says = (outline.marks.get(best.number), outline.find_replacement(best.number))
-            self._show([near for number in says if number for near in (number, *self._list_needed(number))])
-
-    def get_frame(self, number: int) -> Frame:
-        """Return the frame of a line."""
-        return self._outline.frames.get(number, Frame(())) if self._outline else Frame(())
-
-    def add(self, *lines: Line) -> bool:
-        """Add lines with all that they need, if there is room, and return whether they were."""
-        new = [line for line in lines if line.start_char not in self._starts]
-        return self._show({near for line in new for near in self._list_needed(line.number)}, *new)
-
-    def finish(self, taken: Collection[int]) -> tuple[Line, ...]:
-        """Return the lines in their order, with those of small gaps between them; `taken` are shown by another."""
-        for above, below in pairwise(self._lines[:]) if self._outline and self._runs > 1 else ():
-            gap = range(above.number + 1, below.number)
-            if below.start_char - above.end_char <= SMALL_GAP and set(gap).isdisjoint(taken):
-                self._show(gap)
-        return tuple(self._lines)
-
-    def _list_needed(self, number: int) -> set[int]:
-        """Return the numbers of the lines that one is not understood without: of code all, or all between the best."""
-        frame = self.get_frame(number)
-        if frame.code is None:
-            return {*frame.heads}
-        first, last = frame.code
-        whole = {*frame.heads, *range(first, last + 1)}
-        if not first <= self._best <= last or self._measure(self._list_missing(whole)) <= self.room:
-            return whole
-        inner = [number, *(line.number for line in self._lines if first < line.number < last)]
-        return {*frame.heads, *range(min(inner), max(inner) + 1)} - {number}
-
-    def _list_missing(self, numbers: Collection[int]) -> list[Line]:
-        own = {line.number for line in self._lines}
-        return [self._outline.get_line(number) for number in numbers if number not in own] if self._outline else []
-
-    def _measure(self, lines: Sequence[Line]) -> int:
-        return sum(len(line.text) + 1 for line in lines)
-
-    def _show(self, numbers: Collection[int], *more: Line) -> bool:
-        missing = [*more, *(self._list_missing({*numbers} - {line.number for line in more}) if numbers else ())]
-        if self._measure(missing) > self.room + 1:
-            return False
-        lines, runs, room = self._lines[:], self._runs, self.room
-        for line in missing:
-            at = bisect(lines, line.start_char, key=attrgetter("start_char"))
-            above, below = lines[at - 1] if at else None, lines[at] if at < len(lines) else None
-            before, after, old = _measure_joint(above, line), _measure_joint(line, below), _measure_joint(above, below)
-            room -= len(line.text) + before[0] + after[0] - old[0]
-            runs += before[1] + after[1] - old[1]
-            lines.insert(at, line)
-        if room < 0 or runs > MAX_RUNS:
-            return False
-        self._lines, self._runs, self.room = lines, runs, room
-        self._starts.update(line.start_char for line in missing)
-        return True
+def _list_needed(outline: Outline, place: int) -> Iterator[set[int]]:
+    """Yield sets of the places that a line is not understood without, the fullest first."""
+    heads, code = outline.get_frame(place)
+    yield {place, *heads, *code}
+    yield {place, *heads}
+    yield {place, *heads[-2:]}
+    yield {place}
 
 
-def _measure_joint(above: Line | None, below: Line | None) -> tuple[int, int]:
-    """Return how many characters `join_lines` puts between two lines, and 1 if a new run begins; nothing at an end."""
-    if above is None or below is None:
-        return 0, 0
-    return (max(1, below.number - above.number), 0) if is_joined(above, below) else (len(LEFT_OUT), 1)
+def _find_unit(outline: Outline, place: int, best: int) -> set[int]:
+    """Return the places of a line and of what it is not understood without; of the code of the best line, all between."""
+    heads, code = outline.get_frame(place)
+    if best in code:
+        code = range(min(place, best), max(place, best) + 1)
+    return {place, *heads, *code}
+
+
+def _show(
+    places: Collection[int], get_line: Callable[[int], Line], closed: Collection[int], limit: int
+) -> dict[int, Line] | None:
+    """Return the lines at places by place, with those of the smallest gaps between them; None if they do not fit."""
+    lines = {place: get_line(place) for place in sorted(places)}
+    gaps = [
+        (lines[b].start_char - lines[a].end_char, a, b) for a, b in pairwise(lines) if not is_joined(lines[a], lines[b])
+    ]
+    for open_gaps, (chars, above, below) in zip(range(len(gaps), 0, -1), sorted(gaps), strict=True):
+        gap = range(above + 1, below)
+        if (chars <= SMALL_GAP or open_gaps >= MAX_RUNS) and not any(place in closed for place in gap):
+            lines |= {place: get_line(place) for place in gap}
+    ordered = dict(sorted(lines.items()))
+    shown = [*ordered.values()]
+    return ordered if len(find_spans(shown)) <= MAX_RUNS and len(join_lines(shown)) <= limit else None
 
 
 def _find_aside(table: LineTable, query_words: Collection[str]) -> frozenset[int]:
