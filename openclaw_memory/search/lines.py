@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from openclaw_memory.text.days import get_chunk_day, is_date_title
@@ -85,33 +85,52 @@ class Frame(NamedTuple):
     code: range = range(0)
 
 
-class Outline:
-    """The lines of a note as they are indexed, by place, how they belong together, and which no longer hold."""
+class Outline(NamedTuple):
+    """The lines of a file by place; of a note also how they belong together, and which no longer hold.
 
-    def __init__(self, path: str, text: str) -> None:
-        texts = text.split("\n")
-        starts = [0, *accumulate(len(line) + 1 for line in texts)]
-        owns = [line.removesuffix("\r") for line in texts]
-        self.lines = [
-            Line(path, "memory", at + 1, starts[at], own, len(texts[at]) - len(own) + 1) for at, own in enumerate(owns)
-        ]
-        self._frames = dict(_list_frames([_QUOTE.sub("", line) for line in texts]))
-        self.marks = dict(_find_marks(texts, self._frames)) if _MARKED.search(text) else {}
-        self._news = [
-            (at, frozenset(_WORD.findall(own.lower())))
-            for at, own in (enumerate(owns) if _NOW.search(text) else ())
-            if _NOW.search(own) and not self.get_frame(at).code
-        ]
+    `marks` are the places of outdated lines, each with that of the line that says so, and `updates` those of lines that
+    replace one above them, each with its words.
+    """
+
+    get_line: Callable[[int], Line]
+    frames: Mapping[int, Frame] = {}
+    marks: Mapping[int, int] = {}
+    updates: Sequence[tuple[int, frozenset[str]]] = ()
+    size: int = 0
 
     def get_frame(self, place: int) -> Frame:
         """Return the frame of a line."""
-        return self._frames.get(place, Frame())
+        return self.frames.get(place, Frame())
 
     def find_replacement(self, place: int) -> int | None:
         """Return the place of the line that replaces an earlier one, or None."""
-        words = frozenset(_WORD.findall(self.lines[place].text.lower())) if self._news else frozenset()
-        later = (at for at, own in self._news if at > place and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
+        words = _list_subject(self.get_line(place).text) if self.updates else frozenset[str]()
+        later = (at for at, own in self.updates if at > place and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
         return max(later, default=None)
+
+
+def outline_note(path: str, text: str) -> Outline:
+    """Return the outline of a note; the place of a line is its number less one."""
+    texts = text.split("\n")
+    lines: list[Line] = []
+    start = 0
+    for number, whole in enumerate(texts, 1):
+        own = whole.removesuffix("\r")
+        lines.append(Line(path, "memory", number, start, own, len(whole) - len(own) + 1))
+        start += len(whole) + 1
+    frames = dict(_list_frames([_QUOTE.sub("", line) for line in texts]))
+    marks = dict(_find_marks(texts, frames)) if _MARKED.search(text) else {}
+    updates = [
+        (at, _list_subject(own))
+        for at, own in (enumerate(texts) if _NOW.search(text) else ())
+        if _NOW.search(own) and not frames.get(at, Frame()).code
+    ]
+    return Outline(lines.__getitem__, frames, marks, updates, len(lines))
+
+
+def _list_subject(text: str) -> frozenset[str]:
+    """Return the words that say what a line is about."""
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def _list_frames(texts: Sequence[str]) -> Iterator[tuple[int, Frame]]:

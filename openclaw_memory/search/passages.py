@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
-from itertools import accumulate, islice, pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,10 +86,11 @@ FIRST_BY_CHUNK = 1000.0
 # MMR, age and a task choose among this many times the results.
 POOL = 4
 FENCES = ("---", "...")  # around front matter
-# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
-REACH, DROP = 40, 5.0
+# How far from its best line, in lines, a passage reaches, how much less than it a line may be worth there, and what each
+# line on the way costs.
+REACH, DROP, DISTANCE_COST = 40, 5.0, 0.1
 # How many runs of lines a result has at most, and how many characters between two of them are shown with them.
-MAX_RUNS, SMALL_GAP = 3, 40
+MAX_RUNS, SMALL_GAP = 3, 140
 # What a line loses that is struck out or of a plan that was dropped: what holds comes first.
 OVER_PENALTY = 5.0
 # An answer of the assistant comes behind every note that is worth as much but for this.
@@ -297,7 +298,7 @@ def _find_likely(finder: PassageFinder, features: Mapping[str, Floats], before: 
 def _alternate(by_line: Sequence[Passage], by_chunk: Sequence[Passage], turn: int) -> list[Passage]:
     """Return passages of two rankings by turns, valued in the order of the first one.
 
-    One that shares a line with one before it is left out.
+    One that shares a line with one before it, or shows nothing new, is left out.
 
     Args:
         by_line: The first ranking.
@@ -306,12 +307,14 @@ def _alternate(by_line: Sequence[Passage], by_chunk: Sequence[Passage], turn: in
     """
     passages: list[Passage] = []
     taken: set[int] = set()
+    cited: set[Line] = set()
     last = by_line[-1].value - 1  # of what comes behind all lines
     for line, below, chunk in zip_longest(by_line, by_line[1:], [*[None] * (turn - 1), *by_chunk]):
         value = (line.value + below.value) / 2 if line and below else last
         for passage in (line, replace(chunk, value=value) if chunk else None):
-            if passage and taken.isdisjoint(passage.lines):
+            if passage and taken.isdisjoint(passage.lines) and not cited.issuperset(passage.context):
                 taken.update(passage.lines)
+                cited.update(passage.context)
                 passages.append(passage)
     return passages
 
@@ -341,9 +344,8 @@ class PassageFinder:
         self._table, self._words = table, query.words
         self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
-        self._before = [0, *accumulate(self._sizes)]
         self._aside = _find_aside(table, query.words)
-        self._read_outline = cache(read_outline)
+        self._read_outline, self._plain = cache(read_outline), Outline(table.get_line)
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -370,7 +372,7 @@ class PassageFinder:
         """
         taken: set[int] = set()
         texts: set[str] = set()
-        cited: set[tuple[str, int]] = set()  # also as the context of others, such as the item of a nested list
+        cited: set[Line] = set()  # also as the context of others, such as the item of a nested list
         passages: list[Passage] = []
         worth = values.astype(np.float64)
         for top in self._iterate_lines(worth, first, last, taken):
@@ -382,10 +384,10 @@ class PassageFinder:
             row = self._find_row(worth, best, taken)
             picked, context = self._grow(worth, row, taken)
             taken.update(picked)
-            text, places = self._read_text(row, context), {(line.path, line.start_char) for line in context}
-            if text not in texts and not places <= cited:
+            text = self._read_text(row, context)
+            if text not in texts and not cited.issuperset(context):
                 texts.add(text)
-                cited |= places
+                cited.update(context)
                 lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
                 passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, context))
         return sorted(passages, key=lambda passage: -passage.value)
@@ -416,73 +418,69 @@ class PassageFinder:
                 yield heappop(postponed)[1]
             if at in taken or not self._contents[at]:
                 continue
-            outline = self._get_outline(at)
-            if outline is not None and self._table.numbers[at] - 1 in outline.marks:
+            outline, place = self._locate(at)
+            if place in outline.marks:
                 worth[at] -= OVER_PENALTY
                 heappush(postponed, (-float(worth[at]), at))
             else:
                 yield at
         yield from (at for _, at in sorted(postponed))
 
-    def _get_outline(self, at: int) -> Outline | None:
-        """Return the outline of a line's note, if it still has the line."""
+    def _locate(self, at: int) -> tuple[Outline, int]:
+        """Return the outline of a line's note and its place in it, or the lines of the table where there is none."""
         line = self._table.get_line(at)
         outline = self._read_outline(line.path) if line.source == "memory" else None
-        is_there = outline and line.number <= len(outline.lines) and line.text in outline.lines[line.number - 1].text
-        return outline if is_there else None
+        text = outline.get_line(line.number - 1).text if outline and line.number <= outline.size else ""
+        if outline and (line.text == text or (len(text) > self._most_chars and line.text in text)):
+            return outline, line.number - 1
+        return self._plain, at
 
     def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""
-        outline, numbers = self._get_outline(at), self._table.numbers
-        heads = outline.get_frame(int(numbers[at]) - 1).heads if outline else ()
-        if outline is None or heads[-2:-1] != (numbers[at] - 1,):
+        outline, place = self._locate(at)
+        heads = outline.get_frame(place).heads
+        if heads[-2:-1] != (place,):
             return at
         first, last = np.searchsorted(self._table.files, [self._table.files[at], self._table.files[at] + 1]).tolist()
-        below = (own for own in range(first, last) if numbers[own] > heads[-1] + 1 and own not in taken)
-        rows = [own for own in below if outline.get_frame(int(numbers[own]) - 1).heads == heads]
-        return max(rows, key=lambda own: worth[own], default=at)
+        places = enumerate((self._table.numbers[first:last] - 1).tolist(), first)
+        rows = [own for own, below in places if below > heads[-1] and outline.get_frame(below).heads == heads]
+        return max((own for own in rows if own not in taken), key=lambda own: worth[own], default=at)
 
     def _grow(self, worth: NDArray[np.float64], best: int, taken: set[int]) -> tuple[set[int], tuple[Line, ...]]:
         """Return the indices of a line and of those around it that fit, and these lines as they are shown."""
-        outline, most, (first, last) = self._get_outline(best), self._most_chars, self._find_window(best)
-        numbers = self._table.numbers[first:last].tolist()
-        places = dict(zip(range(first, last), [number - 1 for number in numbers] if outline else range(first, last)))
-        own, closed = places[best], {places[at] for at in taken if at in places}
-        read = outline.lines.__getitem__ if outline else self._table.get_line
-        line = read(own)
+        outline, own = self._locate(best)
+        first, last = self._find_window(best)
+        indices = range(first, last)
+        numbered = indices if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
+        places = {at: place for at, place in zip(indices, numbered, strict=True) if self._contents[at]}
+        closed, most = {places[at] for at in taken if at in places}, self._most_chars
+        line, read = outline.get_line(own), outline.get_line
         if len(line.text) > most:
             line = cut_line(self._table.get_line(best), self._words, most)
-
-        def get_line(place: int) -> Line:
-            return line if place == own else read(place)
-
-        needed = _list_needed(outline, own) if outline else [{own}]
-        passage = next(lines for unit in needed if (lines := _show(unit, get_line, closed, most)))
-        if outline:
-            says = (outline.marks.get(own), outline.find_replacement(own))
-            for unit in (_find_unit(outline, near, own) for near in says if near is not None):
-                passage = _show(unit | passage.keys(), get_line, closed, most) or passage
-        limit = min(most, self._max_chars - len(line.text) + len(join_lines([*passage.values()])))
-        room, picked = limit - len(join_lines([*passage.values()])), {best}
+            outline = outline._replace(get_line=lambda place: line if place == own else read(place))
+        passage = next(lines for unit in _list_units(outline, own) if (lines := _join(unit, outline, closed, most)))
+        for near in (outline.marks.get(own), outline.find_replacement(own)):
+            if near is not None:
+                passage = _join(passage.keys() | _find_unit(outline, near, own), outline, closed, most) or passage
+        limit = min(most, self._max_chars - len(line.text) + _measure(passage))
+        room, picked = limit - _measure(passage), {best}
         for at in self._list_around(worth, best):
-            place = places[at]
-            if self._sizes[at] >= room or at in taken or place in passage or not self._contents[at]:
+            if self._sizes[at] >= room or at in taken or at not in places or places[at] in passage:
                 continue
-            unit = _find_unit(outline, place, own) if outline else {place}
-            if grown := _show(unit | passage.keys(), get_line, closed, limit):
-                passage, room = grown, limit - len(join_lines([*grown.values()]))
+            if grown := _join(passage.keys() | _find_unit(outline, places[at], own), outline, closed, limit):
+                passage, room = grown, limit - _measure(grown)
                 picked.add(at)
-        heads = {head for place in passage for head in outline.get_frame(place).heads} if outline else set()
-        picked |= {at for at, place in places.items() if place in passage and place not in heads and self._contents[at]}
+        context = {own, *(head for place in passage for head in outline.get_frame(place).heads)}
+        picked |= {at for at, place in places.items() if place in passage and place not in context}
         return picked, tuple(passage.values())
 
     def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
         first, last = self._find_window(best)
         around = np.concatenate([np.arange(best - 1, first - 1, -1), np.arange(best + 1, last)])
-        own = worth[around]
-        good = np.flatnonzero(own >= worth[best] - DROP)
-        order: list[int] = around[good[np.lexsort((np.abs(around[good] - best), -own[good]))]].tolist()
+        around = around[worth[around] >= worth[best] - DROP]
+        near = worth[around] - DISTANCE_COST * np.abs(around - best)
+        order: list[int] = around[np.argsort(-near, kind="stable")].tolist()
         if parse_heading(self._table.get_line(best).text) is not None:
             blocks = self._table.blocks
             order = [*(at for at in range(best + 1, last) if blocks[at] == blocks[best]), *order]
@@ -506,8 +504,8 @@ class PassageFinder:
         return first + int(near[0]), first + int(near[1])
 
 
-def _list_needed(outline: Outline, place: int) -> Iterator[set[int]]:
-    """Yield sets of the places that a line is not understood without, the fullest first."""
+def _list_units(outline: Outline, place: int) -> Iterator[set[int]]:
+    """Yield the places of a line and of what it is not understood without, and less of it if that does not fit."""
     heads, code = outline.get_frame(place)
     yield {place, *heads, *code}
     yield {place, *heads}
@@ -516,28 +514,35 @@ def _list_needed(outline: Outline, place: int) -> Iterator[set[int]]:
 
 
 def _find_unit(outline: Outline, place: int, best: int) -> set[int]:
-    """Return the places of a line and of what it is not understood without; of the code of the best line, all between."""
+    """Return the places of a line and of what it is not understood without; of the best line's code what is between."""
     heads, code = outline.get_frame(place)
     if best in code:
         code = range(min(place, best), max(place, best) + 1)
     return {place, *heads, *code}
 
 
-def _show(
-    places: Collection[int], get_line: Callable[[int], Line], closed: Collection[int], limit: int
-) -> dict[int, Line] | None:
-    """Return the lines at places by place, with those of the smallest gaps between them; None if they do not fit."""
-    lines = {place: get_line(place) for place in sorted(places)}
+def _join(places: Collection[int], outline: Outline, closed: set[int], limit: int) -> dict[int, Line] | None:
+    """Return lines by place, in order, with those of small gaps and of the smallest ones beyond the most runs.
+
+    None if they are too long, or too many runs because lines of a gap are `closed`.
+    """
+    lines = [(place, outline.get_line(place)) for place in sorted(places)]
     gaps = [
-        (lines[b].start_char - lines[a].end_char, a, b) for a, b in pairwise(lines) if not is_joined(lines[a], lines[b])
+        (below.start_char - above.end_char, first + 1, last)
+        for (first, above), (last, below) in pairwise(lines)
+        if not is_joined(above, below)
     ]
-    for open_gaps, (chars, above, below) in zip(range(len(gaps), 0, -1), sorted(gaps), strict=True):
-        gap = range(above + 1, below)
-        if (chars <= SMALL_GAP or open_gaps >= MAX_RUNS) and not any(place in closed for place in gap):
-            lines |= {place: get_line(place) for place in gap}
-    ordered = dict(sorted(lines.items()))
-    shown = [*ordered.values()]
-    return ordered if len(find_spans(shown)) <= MAX_RUNS and len(join_lines(shown)) <= limit else None
+    for count, (chars, first, last) in enumerate(sorted(gaps)):
+        is_open = chars > SMALL_GAP and len(gaps) - count < MAX_RUNS
+        if not is_open and closed.isdisjoint(range(first, last)):
+            lines += [(place, outline.get_line(place)) for place in range(first, last)]
+    passage = dict(sorted(lines))
+    is_short = _measure(passage) <= limit and len(find_spans([*passage.values()])) <= MAX_RUNS
+    return passage if is_short else None
+
+
+def _measure(passage: Mapping[int, Line]) -> int:
+    return len(join_lines([*passage.values()]))
 
 
 def _find_aside(table: LineTable, query_words: Collection[str]) -> frozenset[int]:
