@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from openclaw_memory.search.lines import find_open_code
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.files import LEFT_OUT
 
@@ -32,8 +33,8 @@ def limit_results(results: SearchResults, max_results: int | None) -> SearchResu
 def fit_results(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
     """Return the first results that fit into `max_chars` characters of snippets, and the number of results left out.
 
-    The last snippet that fits in part is cut at the end of a line, and its `spans` with it. The first one is cut
-    anywhere if nothing could be shown otherwise.
+    The last snippet that fits in part is cut at the end of a line, before code that does not fit, and its `spans` with
+    it. The first one is cut anywhere if nothing could be shown otherwise.
     """
     fitting: list[SearchResult] = []
     room = max_chars
@@ -43,9 +44,11 @@ def fit_results(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[
             room -= len(result.snippet)
             continue
         # The newline that ends the last line may be the first character over the budget.
-        stop = result.snippet.rfind("\n", 0, room + 1)
+        end = result.snippet.rfind("\n", 0, room + 1)
+        lines = result.snippet[: max(end, 0)].split("\n")
+        stop = len("\n".join(lines[: find_open_code(lines)]))
         if stop > 0 or not fitting:
-            fitting.append(_cut(result, stop if stop > 0 else room))
+            fitting.append(_cut(result, stop or (end if end > 0 else room)))
         break
     return tuple(fitting), len(results) - len(fitting)
 

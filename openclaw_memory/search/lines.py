@@ -19,7 +19,7 @@ from openclaw_memory.text.markdown_blocks import (
     parse_heading,
     split_blocks,
 )
-from openclaw_memory.text.terms import fold, split_words, stem_word
+from openclaw_memory.text.terms import fold, select_content_words, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT, Span
 
@@ -54,8 +54,6 @@ _NOW = re.compile(
     r"现在|改为|改成|不再|今は|に変更",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d_\u3040-\u9fff]{4,}|[\u3040-\u9fff]{2}")  # that says what a line is about
-SAME_SUBJECT = 0.5  # the share of its words that a line has in common with the one that replaces it
 
 
 class Line(NamedTuple):
@@ -95,7 +93,7 @@ class Outline(NamedTuple):
     get_line: Callable[[int], Line]
     frames: Mapping[int, Frame] = {}
     marks: Mapping[int, int] = {}
-    updates: Sequence[tuple[int, frozenset[str]]] = ()
+    updates: Sequence[tuple[int, Sequence[str]]] = ()
     size: int = 0
 
     def get_frame(self, place: int) -> Frame:
@@ -103,10 +101,24 @@ class Outline(NamedTuple):
         return self.frames.get(place, Frame())
 
     def find_replacement(self, place: int) -> int | None:
-        """Return the place of the line that replaces an earlier one, or None."""
-        words = _list_subject(self.get_line(place).text) if self.updates else frozenset[str]()
-        later = (at for at, own in self.updates if at > place and 2 <= len(own & words) >= SAME_SUBJECT * len(words))
+        """Return the place of the last line below one that says the same with another value; None if there is none."""
+        words = _list_subject(self.get_line(place).text) if self.updates else []
+        later = (at for at, own in self.updates if at > place and _is_update(words, own))
         return max(later, default=None)
+
+
+def _list_subject(text: str) -> list[str]:
+    """Return the words that say what a line is about; none of a heading or a question."""
+    is_statement = parse_heading(text) is None and not is_question(text)
+    return select_content_words(_NOW.sub(" ", text)) if is_statement else []
+
+
+def _is_update(words: Sequence[str], later: Sequence[str]) -> bool:
+    """Return whether a line begins as an earlier one does, and has most of its words, and a number if that has one."""
+    if words[:1] != later[:1]:
+        return False
+    has_number = [any(map(str.isdigit, "".join(own))) for own in (words, later)]
+    return has_number[1] >= has_number[0] and 2 * len({*words} & {*later}) > max(len({*words}), len({*later}), 2)
 
 
 def outline_note(path: str, text: str) -> Outline:
@@ -126,11 +138,6 @@ def outline_note(path: str, text: str) -> Outline:
         if _NOW.search(own) and not frames.get(at, Frame()).code
     ]
     return Outline(lines.__getitem__, frames, marks, updates, len(lines))
-
-
-def _list_subject(text: str) -> frozenset[str]:
-    """Return the words that say what a line is about."""
-    return frozenset(_WORD.findall(text.lower()))
 
 
 def _list_frames(texts: Sequence[str]) -> Iterator[tuple[int, Frame]]:
@@ -233,6 +240,12 @@ def split_lines(chunks: Sequence[StoredChunk]) -> list[Line]:
                 end = start + max(len(text), 1)
             number, start = number + 1, start + len(text) + 1
     return lines
+
+
+def find_open_code(texts: Sequence[str]) -> int:
+    """Return the index of the line that opens code which is not closed, or the number of lines."""
+    fences = [at for at, text in enumerate(texts) if is_fence(_QUOTE.sub("", text))]
+    return fences[-1] if len(fences) % 2 else len(texts)
 
 
 def has_content(text: str) -> bool:

@@ -33,11 +33,13 @@ from openclaw_memory.search.features import (
 )
 from openclaw_memory.search.line_index import NO_LENGTH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
+    Frame,
     Line,
     Outline,
     count_words,
     cut_line,
     find_idle_front_matter,
+    find_open_code,
     find_spans,
     has_content,
     is_joined,
@@ -86,8 +88,8 @@ FIRST_BY_CHUNK = 1000.0
 # MMR, age and a task choose among this many times the results.
 POOL = 4
 FENCES = ("---", "...")  # around front matter
-# How far from its best line, in lines, a passage reaches, how much less than it a line may be worth there, and what each
-# line on the way costs.
+# How far from its best line, in lines, a passage reaches, how much less than it a line may be worth there, and how much
+# each line on the way costs.
 REACH, DROP, DISTANCE_COST = 40, 5.0, 0.1
 # How many runs of lines a result has at most, and how many characters between two of them are shown with them.
 MAX_RUNS, SMALL_GAP = 3, 140
@@ -431,9 +433,14 @@ class PassageFinder:
         line = self._table.get_line(at)
         outline = self._read_outline(line.path) if line.source == "memory" else None
         text = outline.get_line(line.number - 1).text if outline and line.number <= outline.size else ""
-        if outline and (line.text == text or (len(text) > self._most_chars and line.text in text)):
+        if outline and line.text == text:
             return outline, line.number - 1
         return self._plain, at
+
+    def _stands_alone(self, at: int, best: int) -> bool:
+        """Return whether a line is a piece of the same line as another one, or is understood without others."""
+        outline, place = self._locate(at)
+        return outline.get_frame(place) == Frame() or self._table.numbers[at] == self._table.numbers[best]
 
     def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""
@@ -453,10 +460,12 @@ class PassageFinder:
         indices = range(first, last)
         numbered = indices if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
         places = {at: place for at, place in zip(indices, numbered, strict=True) if self._contents[at]}
+        if outline is self._plain and best < self._table.note_count:  # a piece of a long line
+            places = {at: place for at, place in places.items() if self._stands_alone(at, best)}
         closed, most = {places[at] for at in taken if at in places}, self._most_chars
         line, read = outline.get_line(own), outline.get_line
         if len(line.text) > most:
-            line = cut_line(self._table.get_line(best), self._words, most)
+            line = cut_line(line, self._words, most)
             outline = outline._replace(get_line=lambda place: line if place == own else read(place))
         passage = next(lines for unit in _list_units(outline, own) if (lines := _join(unit, outline, closed, most)))
         for near in (outline.marks.get(own), outline.find_replacement(own)):
@@ -601,5 +610,6 @@ def show_beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResul
     front = next((at for at in range(count_front_matter(texts), len(texts)) if has_content(texts[at])), 0)
     lines = lines[front:]
     end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
+    end = find_open_code(texts[front : front + end]) or end
     snippet = join_lines(lines[:end])[:max_chars]
     return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)

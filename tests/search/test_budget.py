@@ -48,6 +48,11 @@ def test_one_that_is_cut_in_a_gap_cites_the_lines_it_shows(most, snippet, spans)
     assert (only.snippet, only.spans, only.end_line) == (snippet, spans, spans[-1][1])
 
 
+def test_code_that_does_not_fit_is_not_shown_in_part():
+    (_, second), _ = fit_results([hit("one"), hit("two\n```\nthree\nfour\n```", 3)], 16)
+    assert (second.snippet, second.citation) == ("two", "memory/a.md#L3")
+
+
 @given(
     st.lists(st.text("ab\n", min_size=1, max_size=40).filter(str.strip).map(lambda text: hit(text, 5)), max_size=6),
     st.integers(1, 120),
