@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.search.lines import Outline, outline_note
+from openclaw_memory.search.lines import Outline, parse_outline
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
@@ -136,7 +136,7 @@ class _Note:
 
     @cached_property
     def outline(self) -> Outline:
-        return outline_note(self._path, self.indexed)
+        return parse_outline(self._path, self.indexed)
 
     def join_lines(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""

@@ -77,7 +77,7 @@ def get_day(stored: StoredChunk) -> date | None:
 
 
 class Frame(NamedTuple):
-    """What a line is not understood without, by place: its `heads`, and all of its `code`."""
+    """The places of the lines that one needs to be understood: its `heads`, and all of its `code`."""
 
     heads: tuple[int, ...] = ()
     code: range = range(0)
@@ -108,7 +108,7 @@ class Outline(NamedTuple):
 
 
 def _list_subject(text: str) -> list[str]:
-    """Return the words that say what a line is about; none of a heading or a question."""
+    """Return the content words of a statement; none of a heading or a question."""
     is_statement = parse_heading(text) is None and not is_question(text)
     return select_content_words(_NOW.sub(" ", text)) if is_statement else []
 
@@ -121,7 +121,7 @@ def _is_update(words: Sequence[str], later: Sequence[str]) -> bool:
     return has_number[1] >= has_number[0] and 2 * len({*words} & {*later}) > max(len({*words}), len({*later}), 2)
 
 
-def outline_note(path: str, text: str) -> Outline:
+def parse_outline(path: str, text: str) -> Outline:
     """Return the outline of a note; the place of a line is its number less one."""
     texts = text.split("\n")
     lines: list[Line] = []

@@ -437,7 +437,7 @@ class PassageFinder:
             return outline, line.number - 1
         return self._plain, at
 
-    def _stands_alone(self, at: int, best: int) -> bool:
+    def _is_alone(self, at: int, best: int) -> bool:
         """Return whether a line is a piece of the same line as another one, or is understood without others."""
         outline, place = self._locate(at)
         return outline.get_frame(place) == Frame() or self._table.numbers[at] == self._table.numbers[best]
@@ -461,7 +461,7 @@ class PassageFinder:
         numbered = indices if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
         places = {at: place for at, place in zip(indices, numbered, strict=True) if self._contents[at]}
         if outline is self._plain and best < self._table.note_count:  # a piece of a long line
-            places = {at: place for at, place in places.items() if self._stands_alone(at, best)}
+            places = {at: place for at, place in places.items() if self._is_alone(at, best)}
         closed, most = {places[at] for at in taken if at in places}, self._most_chars
         line, read = outline.get_line(own), outline.get_line
         if len(line.text) > most:
@@ -514,7 +514,7 @@ class PassageFinder:
 
 
 def _list_units(outline: Outline, place: int) -> Iterator[set[int]]:
-    """Yield the places of a line and of what it is not understood without, and less of it if that does not fit."""
+    """Yield the places of a line and of those it needs, then fewer of them, for a passage that has no room."""
     heads, code = outline.get_frame(place)
     yield {place, *heads, *code}
     yield {place, *heads}
@@ -523,7 +523,7 @@ def _list_units(outline: Outline, place: int) -> Iterator[set[int]]:
 
 
 def _find_unit(outline: Outline, place: int, best: int) -> set[int]:
-    """Return the places of a line and of what it is not understood without; of the best line's code what is between."""
+    """Return the places of a line and of those it needs; of the best line's code, those between the two."""
     heads, code = outline.get_frame(place)
     if best in code:
         code = range(min(place, best), max(place, best) + 1)

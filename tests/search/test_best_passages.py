@@ -30,12 +30,6 @@ def find(chunks, values, max_chars=700, count=6, blocks=None):
     return table, PassageFinder(table, parse_query("x"), settings).find(np.array(values, np.float32), count)
 
 
-def test_a_heading_brings_what_is_below_it():
-    chunk = read("before", "## Restart", "stop it", "start it", "other")
-    _, (passage,) = find([chunk], [0, 20, 0, 0, 0], count=1, blocks=[0, 1, 1, 1, 2])
-    assert passage.lines == (1, 2, 3)
-
-
 @pytest.mark.parametrize(
     "chunks",
     [

@@ -21,11 +21,6 @@ def test_the_last_one_is_cut_at_the_end_of_a_line_and_its_citation_says_so():
     assert omitted == 1
 
 
-def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_shown():
-    ((only,), _) = fit_results([hit("User: a\nAssistant: b\nUser: c", 2, 9, "sessions/a.jsonl")], 22)
-    assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)
-
-
 def test_a_transcript_that_is_cut_does_not_cite_the_places_that_are_no_longer_shown():
     snippet = "User: a\n…\nUser: b\nAssistant: c\n…\nUser: d"
     gapped = replace(hit(snippet, 2, 30, "sessions/a.jsonl"), spans=((2, 2), (9, 14), (30, 30)))
