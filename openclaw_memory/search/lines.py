@@ -101,7 +101,7 @@ class Outline(NamedTuple):
         return self.frames.get(place, Frame())
 
     def find_replacement(self, place: int) -> int | None:
-        """Return the place of the last line below one that says the same with another value; None if there is none."""
+        """Return the place of the last line that replaces an earlier one, or None."""
         words = _list_subject(self.get_line(place).text) if self.updates else []
         later = (at for at, own in self.updates if at > place and _is_update(words, own))
         return max(later, default=None)

@@ -514,7 +514,7 @@ class PassageFinder:
 
 
 def _list_units(outline: Outline, place: int) -> Iterator[set[int]]:
-    """Yield the places of a line and of those it needs, then fewer of them, for a passage that has no room."""
+    """Yield units of a line, the largest first: sets of places."""
     heads, code = outline.get_frame(place)
     yield {place, *heads, *code}
     yield {place, *heads}
