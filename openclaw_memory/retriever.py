@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search.citations import CitationChecker
     from openclaw_memory.search.line_index import LineIndex
     from openclaw_memory.search.results import SearchResults
+    from openclaw_memory.types import IndexMeta
     from openclaw_memory.workspace import Workspace
 
 MAX_TRANSCRIPT_SHARE = 0.34  # of the results, unless notes have no more
@@ -39,6 +40,8 @@ class Retriever:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._records = records
         self.lines: LineIndex | None = None  # without an embedder
+        # What the index was built with, the embedder, and how they differ.
+        self._compared: tuple[IndexMeta | None, CircuitBreakerEmbedder | None, str | None] = None, None, None
         self._lock = threading.Lock()
 
     @cached_property
@@ -134,9 +137,10 @@ class Retriever:
             self._service.sync_if_behind()
             is_other = meta.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or is_other
-        difference = explain_outdated(
-            meta, describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
-        )
+        *parts, difference = self._compared
+        if parts != [meta, embedder]:
+            current = describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
+            self._compared = meta, embedder, (difference := explain_outdated(meta, current))
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         if difference is None:
             self._service.sync_if_behind()

@@ -109,13 +109,10 @@ def find_candidates(
     best = [_choose_best(own, by_source, settings) for own, by_source in zip(scores, hits.by_source, strict=True)]
     if chunks is None:
         chunks = _read(store, [at for own in best for at in own], request, excluded, token_codes=token_codes)
-    items: list[Candidate] = []
-    text: dict[int, float] = {}
-    cosines: dict[int, float] = {}
-    for own, chosen_scores in zip(hits.by_source, best, strict=True):
-        items += _as_candidates(chosen_scores, own, chunks)
-        text |= own.text
-        cosines |= own.cosines
+    pairs = zip(best, hits.by_source, strict=True)
+    items = [item for own_best, own in pairs for item in _as_candidates(own_best, own, chunks)]
+    text = {at: score for own in hits.by_source for at, score in own.text.items()}
+    cosines = {at: cosine for own in hits.by_source for at, cosine in own.cosines.items()}
     ran = any(own.vector is not None for own in hits.by_source)
     return Candidates(items, text, cosines, ran, hits.frequencies, hits.chunk_count)
 

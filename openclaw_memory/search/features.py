@@ -7,6 +7,7 @@ closer ones, and more to lines below than above, because people answer below the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from openclaw_memory.search.line_index import (
     measure_rows,
 )
 from openclaw_memory.search.lines import get_day
-from openclaw_memory.search.query import Query, is_code
+from openclaw_memory.search.query import Query
 from openclaw_memory.text.terms import fold, match_identifier, split_words, stem_word
 from openclaw_memory.types import StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
@@ -141,7 +142,9 @@ def match_identifiers(table: LineTable, query: Query) -> Floats:
     for identifier in query.identifiers:
         pattern = match_identifier(identifier)
         holds = np.array([pattern.search(text) is not None for text in texts], np.float32)
-        matches += holds if holds.any() or not is_code(identifier) else -1
+        # A code names one thing (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`).
+        is_code = "_" in identifier or any(map(str.isdigit, identifier))
+        matches += holds if holds.any() or not is_code else -1
     return matches
 
 
@@ -168,17 +171,21 @@ def match_metadata(table: LineTable, query: Query) -> Floats:
     A path counts if it holds two of the words: one may be in the names of many notes.
     """
     matches = np.zeros((len(table.chunks), len(query.stems)), np.float32)
-    rows: dict[str, list[bool]] = {}
+    forms = {form for stems in query.stems for form in enumerate(stems)}
     for row, stored in enumerate(table.chunks):
         is_document = DOCUMENT in stored.chunk.metadata
         text = stored.chunk.context if is_document else stored.path.removeprefix("memory/")
-        if text not in rows:
-            own = {(at, stem_word(word, name)) for word in split_words(text) for at, name in enumerate(query.languages)}
-            rows[text] = [not own.isdisjoint(enumerate(forms)) for forms in query.stems]
-        if is_document or sum(rows[text]) > 1:
-            matches[row] = rows[text]
+        if not (own := _stem_words(text, query.languages)).isdisjoint(forms):
+            words = [not own.isdisjoint(enumerate(stems)) for stems in query.stems]
+            matches[row] = words if is_document or sum(words) > 1 else 0
     shares: Floats = _compute_mean(matches, query.weights)[table.parts]
     return shares
+
+
+@lru_cache(maxsize=4096)
+def _stem_words(text: str, languages: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+    """Return the stems of the words of a text, each with the index of its language."""
+    return frozenset((at, stem_word(word, name)) for word in split_words(text) for at, name in enumerate(languages))
 
 
 def match_dates(table: LineTable, query: Query) -> Floats:

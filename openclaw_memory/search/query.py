@@ -159,11 +159,6 @@ def match_file_name(text: str) -> Callable[[str], bool] | None:
     return is_named
 
 
-def is_code(identifier: str) -> bool:
-    """Return whether an identifier names one thing (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`)."""
-    return "_" in identifier or any(sign.isdigit() for sign in identifier)
-
-
 def compute_rarity(frequency: int, count: int) -> float:
     """Return the inverse document frequency in Lucene's form, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))

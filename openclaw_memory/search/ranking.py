@@ -120,11 +120,11 @@ def apply_age(
     return aged
 
 
-TASK_WEIGHT = 0.1  # of the likeness of a result to the task
+TASK_WEIGHT = 0.1  # of the likeness of a result to the task; the score of before counts the remaining share
 
 
 def apply_task(
-    results: Sequence[SearchResult], chunks: Sequence[StoredChunk], similarities: Mapping[int, float], weight: float
+    results: Sequence[SearchResult], chunks: Sequence[StoredChunk], similarities: Mapping[int, float]
 ) -> list[SearchResult]:
     """Return results with scores that count their likeness to a task; their order stays.
 
@@ -135,14 +135,14 @@ def apply_task(
         results: The results, before age and threshold.
         chunks: The chunks that they come from.
         similarities: How near these are to the task, by id, 0..1; those without a vector are left out.
-        weight: How much the likeness counts, 0..1; the score of before counts the remaining share.
     """
     best = max((result.score for result in results), default=0.0)
     changed = []
     for result in results:
         own = [stored.id for stored in chunks if has_line_in(result, stored)]
-        part = weight * best * max((similarities.get(at, 0.0) for at in own), default=0.0)
-        changed.append(replace(result, score=(1 - weight) * result.score + part, parts={**result.parts, TASK: part}))
+        part = TASK_WEIGHT * best * max((similarities.get(at, 0.0) for at in own), default=0.0)
+        score = (1 - TASK_WEIGHT) * result.score + part
+        changed.append(replace(result, score=score, parts={**result.parts, TASK: part}))
     return changed
 
 

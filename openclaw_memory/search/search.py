@@ -24,7 +24,6 @@ from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginn
 from openclaw_memory.search.phrases import show_phrases
 from openclaw_memory.search.query import Query, match_file_name, parse_query
 from openclaw_memory.search.ranking import (
-    TASK_WEIGHT,
     apply_age,
     apply_task,
     has_common_line,
@@ -118,7 +117,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     if task is not None and results:
         task = task.weigh(candidates.frequencies, candidates.chunk_count)
         similarities, failure = _compare_task(task, candidates, index)
-        results, reason = apply_task(results, candidates.chunks, similarities, TASK_WEIGHT), failure or reason
+        results, reason = apply_task(results, candidates.chunks, similarities), failure or reason
     beginnings = _show_named(index, query, request, candidates)
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:

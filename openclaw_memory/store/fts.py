@@ -76,13 +76,10 @@ def count_documents(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]
     return {term: int(counts.get(key, 0)) for term, key in usable.items()}
 
 
-def merge(db: apsw.Connection) -> None:
-    """Merge the whole keyword index into one segment, unless it is one: only so the terms of removed rows are gone.
-
-    FTS5's own option `secure-delete` needs a copy of all terms. It was measured at 1 ms a removed chunk, a merge of
-    3,000 chunks at 11 ms.
-    """
-    db.execute("INSERT INTO chunk_terms (chunk_terms) VALUES ('optimize')")
+# Merge the whole keyword index into one segment, unless it is one: only so the terms of removed rows are gone. The
+# option `secure-delete` of FTS5 needs a copy of all terms. It was measured at 1 ms a removed chunk, a merge of 3,000
+# chunks at 11 ms.
+MERGE = "INSERT INTO chunk_terms (chunk_terms) VALUES ('optimize')"
 
 
 def _rank(

@@ -227,7 +227,7 @@ def erase(db: apsw.Connection) -> None:
     if (number := _read_value(db, ERASE)) is None:
         return
     with begin(db, WRITE):
-        fts.merge(db)
+        db.execute(fts.MERGE)
     # An index beyond the page cache would be in memory as a whole, did the copy go where temporary tables go.
     fetch(db, "PRAGMA temp_store = FILE")
     try:

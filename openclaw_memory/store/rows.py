@@ -133,11 +133,6 @@ def check_meta(db: apsw.Connection, made_for: IndexMeta | None) -> None:
         raise StoreError(f"{db.filename} was built again by another process meanwhile; sync again")
 
 
-def finish_build(db: apsw.Connection, build: str) -> None:
-    """Mark the build of this name as complete in meta."""
-    db.execute(FINISH, (META_KEY, build))
-
-
 def write_meta_text(db: apsw.Connection, name: str, text: str) -> bool:
     """Store a text under a name; return whether the one before, as JSON, had keys that it lacks: names of files."""
     before = read_meta_text(db, name)

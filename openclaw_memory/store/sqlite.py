@@ -307,7 +307,7 @@ class SqliteStore:
     def _finish(self, build: str) -> None:
         """Mark the build of this name as complete, unless another one has begun since."""
         with self._connections.write() as db:
-            rows.finish_build(db, build)
+            db.execute(rows.FINISH, (rows.META_KEY, build))
 
     def _publish(self, built: Self) -> None:
         """Take over the content of `built`; the texts in `meta` stay as they are here.

@@ -104,8 +104,7 @@ def split_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,)) -> li
         text: The query.
         languages: The languages of the notes: a word is stemmed by each of them.
     """
-    tokens = list(dict.fromkeys(_split_tokens(text)))
-    stop = _stop_words(tokens)
+    tokens, stop = _split_question(text)
     content = [term for token in tokens for term in _select_content_terms(token, stop, languages)]
     return list(dict.fromkeys(content or [term for name in languages for term in split_terms(text, name)]))
 
@@ -156,9 +155,8 @@ def select_content_words(text: str) -> list[str]:
     Args:
         text: The query.
     """
-    tokens = _split_tokens(text)
-    stop = _stop_words(tokens)
-    content = [word for token in dict.fromkeys(tokens) for word in _lower_words(token) if fold(word) not in stop]
+    tokens, stop = _split_question(text)
+    content = [word for token in tokens for word in _lower_words(token) if fold(word) not in stop]
     return list(dict.fromkeys(content or split_words(text)))
 
 
@@ -226,9 +224,8 @@ def detect_language(text: str) -> str:
         name = next((name for name, script in SCRIPTS.items() if 2 * len(_compile(script).findall(text)) > count), None)
         if name is not None:
             return next((code for code, letters in FOREIGN_LETTERS[name].items() if set(letters) & set(text)), name)
-    words = Counter(_FIRST_WORDS.findall(fold(text)))
-    counts = {name: sum(words[word] for word in words.keys() & listed) for name, listed in STOP_WORDS.items()}
-    best = max(counts, key=lambda name: counts[name])
+    counts = Counter(chain.from_iterable(map(_find_languages, _FIRST_WORDS.findall(fold(text)))))
+    best = max(STOP_WORDS, key=lambda name: counts[name])
     return best if counts[best] > counts[DEFAULT_LANGUAGE] and counts[best] >= MIN_COMMON_WORDS else DEFAULT_LANGUAGE
 
 
@@ -273,7 +270,7 @@ def _list_algorithms() -> frozenset[str]:
 @lru_cache(maxsize=65536)
 def _split_token_terms(token: str, language: str) -> tuple[str, ...]:
     parts = [stem(word, language)[:MAX_TERM_CHARS] for word in _split_token_words(token)]
-    whole = _join_whole(token, language)
+    whole = parts[0] if token.isalnum() else _join_whole(token, language)
     return tuple(parts) if whole == parts[0] else (whole, *parts)
 
 
@@ -297,7 +294,8 @@ def _split_token_words(token: str) -> tuple[str, ...]:
 def _split_humps(part: str) -> list[str]:
     """Return the parts of a word in camelCase, in lower case; nothing for any other word."""
     # Letters of both cases: a digest such as "e3b0c442" has no humps.
-    humps = _CAMEL.findall(part) if part.isascii() and not part.islower() and not part.isupper() else []
+    is_plain = part.isupper() or part.islower() or (part.isalpha() and part[1:].islower())
+    humps = [] if is_plain or not part.isascii() else _CAMEL.findall(part)
     return [hump.lower() for hump in humps] if sum(hump.isalpha() for hump in humps) > 1 else []
 
 
@@ -336,17 +334,24 @@ def _select_content_terms(token: str, stop: frozenset[str], languages: Sequence[
     return (*(_join_whole(token, name) for name in languages), *content)
 
 
-def _stop_words(tokens: list[str]) -> frozenset[str]:
-    """Return the stop words of the language that has most of a query's words, and those of CJK.
+@lru_cache(maxsize=16)
+def _split_question(text: str) -> tuple[list[str], frozenset[str]]:
+    """Return the tokens of a query, each once, and the stop words of its language and of CJK.
 
     One language only: `war` is a stop word in German and a content word in English. CJK units occur in no other
     language.
     """
-    words = [word for token in tokens for word in _split_token_words(token)]
-    counts = {name: sum(word in listed for word in words) for name, listed in STOP_WORDS.items()}
-    most = max(counts.values())
-    best = [STOP_WORDS[name] for name, count in counts.items() if count == most and count > 0]
-    return frozenset().union(*best[:1], STOP_WORDS["zh"], STOP_WORDS["ja"], STOP_WORDS["ko"])
+    tokens = list(dict.fromkeys(_split_tokens(text)))
+    counts = Counter(name for token in tokens for word in _split_token_words(token) for name in _find_languages(word))
+    best = max(STOP_WORDS, key=lambda name: counts[name])
+    names = {"zh", "ja", "ko", best if counts[best] else "zh"}
+    return tokens, frozenset().union(*map(STOP_WORDS.__getitem__, names))
+
+
+@lru_cache(maxsize=65536)
+def _find_languages(word: str) -> tuple[str, ...]:
+    """Return the languages with this stop word."""
+    return tuple(name for name, listed in STOP_WORDS.items() if word in listed)
 
 
 def is_run(token: str) -> bool:

@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("embedder", ["default", None], ids=["vectors", "
 @pytest.fixture
 def heavy(monkeypatch):
     """Let the task count more than it does."""
-    monkeypatch.setattr("openclaw_memory.search.search.TASK_WEIGHT", 0.5)
+    monkeypatch.setattr("openclaw_memory.search.ranking.TASK_WEIGHT", 0.5)
 
 
 @pytest.mark.usefixtures("heavy")
@@ -61,7 +61,7 @@ def test_without_a_task_nothing_changes(remember, embedder):
 def test_scores_stay_within_those_of_before_and_their_parts_add_up(
     remember, monkeypatch, embedder, half_life, weight, answer
 ):
-    monkeypatch.setattr("openclaw_memory.search.search.TASK_WEIGHT", weight)
+    monkeypatch.setattr("openclaw_memory.search.ranking.TASK_WEIGHT", weight)
     config = MemoryConfig(search=SearchConfig(half_life_days=half_life, min_score=0.0, answer=answer))
     memory = remember(NOTES, embedder=embedder, config=config)
     before, after = memory.search(QUESTION), memory.search(QUESTION, options={"task": TASK, "explain": True})
