@@ -460,9 +460,10 @@ class PassageFinder:
         indices = range(first, last)
         numbered = indices if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
         places = {at: place for at, place in zip(indices, numbered, strict=True) if self._contents[at]}
-        if outline is self._plain and best < self._table.note_count:  # a piece of a long line
-            places = {at: place for at, place in places.items() if self._is_alone(at, best)}
         closed, most = {places[at] for at in taken if at in places}, self._most_chars
+        if outline is self._plain and best < self._table.note_count:  # a piece of a long line
+            closed |= {at for at in places if not self._is_alone(at, best)}
+            places = {at: place for at, place in places.items() if at not in closed}
         line, read = outline.get_line(own), outline.get_line
         if len(line.text) > most:
             line = cut_line(line, self._words, most)
