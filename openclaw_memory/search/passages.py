@@ -457,9 +457,8 @@ class PassageFinder:
         """Return the indices of a line and of those around it that fit, and these lines as they are shown."""
         outline, own = self._locate(best)
         first, last = self._find_window(best)
-        indices = range(first, last)
-        numbered = indices if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
-        places = {at: place for at, place in zip(indices, numbered, strict=True) if self._contents[at]}
+        numbered = range(first, last) if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
+        places = {at: place for at, place in enumerate(numbered, first) if self._contents[at]}
         closed, most = {places[at] for at in taken if at in places}, self._most_chars
         if outline is self._plain and best < self._table.note_count:  # a piece of a long line
             closed |= {at for at in places if not self._is_alone(at, best)}
