@@ -144,7 +144,7 @@ class StoreError(OpenClawMemoryError):
 
 
 class CorruptIndexError(StoreError):
-    """The index file is damaged. It is derived data: the next sync renames it and builds it again.
+    """The index file is damaged. It is derived data: it is deleted and built again.
 
     `damage` names the fault in short, or is "".
     """

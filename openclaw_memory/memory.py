@@ -226,8 +226,7 @@ class Memory:
         """Bring the index up to date with the files, and return a report.
 
         A rebuild happens next to the index that answers, which is used until the new one replaces it. A damaged index
-        is kept under another name and rebuilt; `rebuilt` says so. One sync of an index runs at a time, over all
-        processes.
+        is deleted and built again; `rebuilt` says so. One sync of an index runs at a time, over all processes.
 
         Args:
             force: Rebuild the index from the files.

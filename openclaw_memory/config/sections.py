@@ -54,7 +54,7 @@ class ChunkingConfig(Section, frozen=True):
         max_chars: The most characters of a chunk of `headings`. As many as a snippet has by default, so that a result
             can show a chunk whole.
         tokens: The size of a chunk of `tokens` and `lines`, in OpenClaw's tokens of four characters.
-        overlap_tokens: How much of such a chunk the next one repeats.
+        overlap_tokens: How much of a chunk of `tokens` or `lines` the next one repeats; of `headings` it is one line.
     """
 
     style: Style = "headings"

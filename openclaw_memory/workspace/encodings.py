@@ -29,6 +29,7 @@ _COMMON = {
 _SIGNS = re.compile("[“”‘’„–—…«»°€£§·¿¡]")
 _RUN = re.compile(rb"[\x80-\xff]+")
 _LATIN_RUN = re.compile(rb"[A-Za-z][\x80-\xff]+|[\x80-\xff]+[A-Za-z]|(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # which no text has
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 _MOST_DAMAGED = 0.1  # of the characters of a text
 _TEXT_NODE = re.compile(r'"(?:text|label)"\s*:\s*("(?:[^"\\\n]|\\.)*")')
@@ -76,14 +77,13 @@ def find_encoding(data: bytes) -> str:
         return "utf-16"
     text = data.decode(UTF8, "replace")
     damaged = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
-    if not damaged or len(_BEYOND.findall(text)) > 2 * damaged:
+    if not damaged or len(_BEYOND.findall(text)) > 2 * damaged or _CONTROL.search(data):
         return UTF8
     is_latin = len(_LATIN_RUN.findall(data)) * 3 > len(_RUN.findall(data))
     scores = {name: _measure(data, name) for name in _FREQUENT.keys() - (_ALPHABETS if is_latin else _LATIN)}
     best = max(sorted(scores, key=[*_FREQUENT].index), key=scores.__getitem__)
-    if scores[best] < 1:
-        best = next((name for name, pattern in _COMMON.items() if pattern.fullmatch(data)), UTF8)
-    return best
+    common = (name for name, pattern in _COMMON.items() if pattern.fullmatch(data))
+    return best if scores[best] >= 1 else next(common, UTF8)
 
 
 def _measure(data: bytes, encoding: str) -> float:
