@@ -76,7 +76,7 @@ def search(
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
-    from openclaw_memory.search.budget import limit_results
+    from openclaw_memory.search.budget import keep_strong_results
     from openclaw_memory.search.query import read_query
 
     question = join_words(query, "QUERY")
@@ -93,7 +93,7 @@ def search(
             filter={**days_and_path, **_read_filters(filters), **asked_query.filter},
             options={"explain": explain},
         )
-        results = results if asked_query.phrases else limit_results(results, max_results)
+        results = results if asked_query.phrases else keep_strong_results(results, max_results)
         state = memory.status() if (outcome.error and not results) or no_sync else None
         if outcome.error is not None and state is not None and state.last_sync is None:
             raise outcome.error  # there is no index to answer from, and none can be built

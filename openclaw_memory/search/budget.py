@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_WEAK = 3
 
 
-def limit_results(results: SearchResults, max_results: int | None) -> SearchResults:
+def keep_strong_results(results: SearchResults, max_results: int | None) -> SearchResults:
     """Return the strong results, or three where all are weak, unless the caller has asked for `max_results`.
 
     A search has no minimum score, and weak results would fill a prompt or a screen otherwise.

@@ -43,7 +43,7 @@ _PHRASE = re.compile(r'(?:(?<=\s)|^)"([^"]*)"(?=[\s.,;:!?]|$)')
 _LEFT_OUT = re.compile(r"(?:(?<=\s)|^)-([^\W\d_][^\s\"]*)")
 
 
-class Asked(NamedTuple):
+class TypedQuery(NamedTuple):
     """A query as a person types it, taken apart: its words, its phrases, and the words that are left out."""
 
     text: str
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
         return {"phrases": self.phrases, "without": self.without}
 
 
-def read_query(typed: str) -> Asked:
+def read_query(typed: str) -> TypedQuery:
     """Return the parts of a query: its text, its phrases (`"a phrase"`) and the words that it leaves out (`-word`).
 
     The words of a phrase stay part of the text. A quotation mark or a minus within a word (`it's 5"`, `follow-up`),
@@ -71,7 +71,7 @@ def read_query(typed: str) -> Asked:
     text = _PHRASE.sub(lambda match: match[1], typed) if phrases else typed
     for word in without:
         text = re.sub(rf"(?:(?<=\s)|^)-{re.escape(word)}[.,;:!?]*(?=\s|$)", "", text)
-    return Asked(" ".join(text.split()) if phrases or without else typed, phrases, without)
+    return TypedQuery(" ".join(text.split()) if phrases or without else typed, phrases, without)
 
 
 class Query(Struct, frozen=True):

@@ -140,7 +140,7 @@ class SearchCall(ToolCall, frozen=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Return the best lines, each fenced, within `config.recall.max_chars`."""
-        from openclaw_memory.search.budget import limit_results
+        from openclaw_memory.search.budget import keep_strong_results
 
         audience = context.audience
         results = search_for(
@@ -152,7 +152,7 @@ class SearchCall(ToolCall, frozen=True):
             min_score=self.min_score,
             filter=drop_empty({"path": self.path, "since": self.since, "until": self.until}, None),
         )
-        results = limit_results(results, self.max_results)
+        results = keep_strong_results(results, self.max_results)
         rows = [
             {
                 "path": hit.path,
@@ -484,7 +484,7 @@ def memory_tools(
         lease = memory() if callable(memory) else nullcontext(memory)  # a ConfigError here is the program's mistake
         try:
             with lease as used, acting_as(f"tool:{tool.name}", session=session_key):
-                # Asked with each call: that a session is a group's may be written down after its first messages.
+                # TypedQuery with each call: that a session is a group's may be written down after its first messages.
                 audience = find_audience(used, session_key, source)
                 read_user_message = erase if callable(erase) else lambda: None
                 context = Context(used, audience, session_key, edit, read_user_message)

@@ -130,7 +130,7 @@ def recall(
         QueryError: As `Memory.search`.
         StoreError: The index cannot be used.
     """
-    from openclaw_memory.search.budget import limit_results
+    from openclaw_memory.search.budget import keep_strong_results
 
     audience = find_audience(check_memory(memory), session_key, source)
     if audience.reason:
@@ -144,7 +144,7 @@ def recall(
         max_chars=memory.config.recall.max_chars if max_chars is None else max_chars,
         min_score=min_score,
     )
-    results = limit_results(results, max_results)
+    results = keep_strong_results(results, max_results)
     if not results:
         return ""
     if audience.citations:
