@@ -341,7 +341,7 @@ assert flushed["tokens"].tolist() == plain["tokens"].tolist()
 assert messages[0].text == messages_without[0].text  # the summary
 
 # %% [markdown]
-# ## TypedQuery afterwards
+# ## Asked afterwards
 #
 # None of the five facts is in the conversation any more. The model has `memory_search` in both runs. (The note is named
 # for the day of the flush, shown here as `TODAY`, so that this page is the same every day.)

@@ -4,7 +4,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.query import Asked, read_query
+from openclaw_memory.search.query import TypedQuery, read_query
 
 NOTES = {
     "key.md": "# Keys\n\nThe spare\nkey is with Ann.\n",
@@ -37,15 +37,15 @@ def found(memory, query, min_score=None, rules=None, **filters):
 @pytest.mark.parametrize(
     ("typed", "asked"),
     [
-        ('"spare key" of the boat', Asked("spare key of the boat", ("spare key",))),
-        ("key -boat -sea-side", Asked("key", (), ("boat", "sea-side"))),
-        ('"a b" "c d" -e.', Asked("a b c d", ("a b", "c d"), ("e",))),
-        ("Who has the key?", Asked("Who has the key?")),
-        ('a 5" pipe, 3" wide', Asked('a 5" pipe, 3" wide')),
-        ("follow-up of the -5 degrees - and -- more", Asked("follow-up of the -5 degrees - and -- more")),
-        ('an open "quotation', Asked('an open "quotation')),
-        ('""', Asked('""')),
-        ("-boat", Asked("", (), ("boat",))),
+        ('"spare key" of the boat', TypedQuery("spare key of the boat", ("spare key",))),
+        ("key -boat -sea-side", TypedQuery("key", (), ("boat", "sea-side"))),
+        ('"a b" "c d" -e.', TypedQuery("a b c d", ("a b", "c d"), ("e",))),
+        ("Who has the key?", TypedQuery("Who has the key?")),
+        ('a 5" pipe, 3" wide', TypedQuery('a 5" pipe, 3" wide')),
+        ("follow-up of the -5 degrees - and -- more", TypedQuery("follow-up of the -5 degrees - and -- more")),
+        ('an open "quotation', TypedQuery('an open "quotation')),
+        ('""', TypedQuery('""')),
+        ("-boat", TypedQuery("", (), ("boat",))),
     ],
 )
 def test_a_query_is_taken_apart(typed, asked):
