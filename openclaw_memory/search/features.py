@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from openclaw_memory.search.line_index import (
     MEANING_REACH,
-    TERM_REACH,
     WORD_REACH,
     LineIndex,
     LineTable,
@@ -45,6 +44,8 @@ ONE_THREAD = 1 << 17
 MIN_LABELLED_LINES = 3
 # A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
 NEIGHBOUR_SHARE = 0.3
+# A word of the query in the path of a note is worth so much of one in the metadata of a document.
+PATH_SHARE = 0.8
 # Of so many of the best lines, one is a repeat if a better one holds this share of their words, and the same numbers.
 COMPARED, SAME_SHARE = 60, 0.6
 
@@ -165,21 +166,28 @@ def match_names(table: LineTable, index: LineIndex, query: Query) -> Floats:
     return matches
 
 
-def match_metadata(table: LineTable, query: Query) -> Floats:
-    """Return the share of the query's words in the metadata of each line's document, or the path of its note; 0..1.
+def match_metadata(table: LineTable, query: Query, terms: Floats) -> Floats:
+    """Return the share of the query's words in the metadata of each line's document, or in its note's path alone; 0..1.
 
-    A path counts if it holds two of the words: one may be in the names of many notes.
+    A path counts in part, and if it holds two of the words: one may be in the names of many notes. Words near the line
+    do not count again.
+
+    Args:
+        table: The lines.
+        query: The parsed query.
+        terms: Which terms of the query are in or near each line.
     """
     matches = np.zeros((len(table.chunks), len(query.stems)), np.float32)
+    own_share = np.zeros((len(table.chunks), 1), np.float32)
     forms = {form for stems in query.stems for form in enumerate(stems)}
     for row, stored in enumerate(table.chunks):
         is_document = DOCUMENT in stored.chunk.metadata
         text = stored.chunk.context if is_document else stored.path.removeprefix("memory/")
         if not (own := _stem_words(text, query.languages)).isdisjoint(forms):
             words = [not own.isdisjoint(enumerate(stems)) for stems in query.stems]
-            matches[row] = words if is_document or sum(words) > 1 else 0
-    shares: Floats = _compute_mean(matches, query.weights)[table.parts]
-    return shares
+            matches[row] = words if is_document else PATH_SHARE * np.array(words) * (sum(words) > 1)
+            own_share[row] = not is_document
+    return compute_mean(matches[table.parts] * (1 - own_share[table.parts] * terms), query.weights)
 
 
 @lru_cache(maxsize=4096)
@@ -196,11 +204,6 @@ def match_dates(table: LineTable, query: Query) -> Floats:
     shares = [max(mention.rate_agreement(day) for mention in query.dates) if day else 0.0 for day in days]
     matches: Floats = np.array(shares, np.float32)[table.parts]
     return matches
-
-
-def match_words(terms: Floats, query: Query, neighbourhood: Neighbourhood) -> Floats:
-    """Return the share of the query's words in or near each line in any form, weighted by rarity; 0..1."""
-    return _compute_mean(neighbourhood.spread_maximum(terms, TERM_REACH), query.weights)
 
 
 def compare_words(
@@ -252,7 +255,7 @@ def compare_words(
     for at, word in enumerate(query.words):
         if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dates)
-    return _compute_mean(neighbourhood.spread_maximum(best, WORD_REACH), query.weights), meaning
+    return compute_mean(neighbourhood.spread_maximum(best, WORD_REACH), query.weights), meaning
 
 
 def mark_repeats(table: LineTable, values: Floats, index: LineIndex) -> Floats:
@@ -428,7 +431,8 @@ def _find_distinct(numbers: NDArray[np.integer], limit: int) -> tuple[NDArray[np
     return distinct, places[numbers]
 
 
-def _compute_mean(columns: Floats, weights: Sequence[float]) -> Floats:
+def compute_mean(columns: Floats, weights: Sequence[float]) -> Floats:
+    """Return the mean of columns, shape (n, weights), by their weights; shape (n,)."""
     shares = np.array(weights, np.float32) / np.float32(sum(weights))
     # By einsum, those of equal rows are equal to the last bit.
     mean: Floats = np.einsum("ij,kj->ik", shares[None], columns)[0]

@@ -20,18 +20,18 @@ from openclaw_memory.search.features import (
     QueryTokens,
     compare_tokens,
     compare_words,
+    compute_mean,
     mark_repeats,
     match_dates,
     match_identifiers,
     match_metadata,
     match_names,
     match_pairs,
-    match_words,
     score_keywords,
     score_nearness,
     share_literal,
 )
-from openclaw_memory.search.line_index import NO_LENGTH, LineIndex, LineTable, Neighbourhood
+from openclaw_memory.search.line_index import NO_LENGTH, TERM_REACH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
     Frame,
     Line,
@@ -193,14 +193,15 @@ def rank_lines(
     neighbourhood = Neighbourhood(table.middles, table.blocks)
     stems = vocabulary.match_stems(query, query.stems)
     terms = vocabulary.find_terms(query, stems)
+    near_terms = neighbourhood.spread_maximum(terms, TERM_REACH)
     features = {
         "keyword": score_keywords(chunks, spans, candidates.text_scores),
-        "overlap": match_words(terms, query, neighbourhood),
+        "overlap": compute_mean(near_terms, query.weights),
         "pairs": match_pairs(vocabulary, query),
         "exact": match_identifiers(table, query),
         "date": match_dates(table, query),
         "name": match_names(table, index, query),
-        "metadata": match_metadata(table, query),
+        "metadata": match_metadata(table, query, near_terms),
         "question": table.questions.astype(np.float32),
     }
     if has_chunk_vectors:
