@@ -187,7 +187,8 @@ def match_metadata(table: LineTable, query: Query, terms: Floats) -> Floats:
             words = [not own.isdisjoint(enumerate(stems)) for stems in query.stems]
             matches[row] = words if is_document else PATH_SHARE * np.array(words) * (sum(words) > 1)
             own_share[row] = not is_document
-    return compute_mean(matches[table.parts] * (1 - own_share[table.parts] * terms), query.weights)
+    lacking = 1 - own_share[table.parts] * terms
+    return compute_mean(np.multiply(matches[table.parts], lacking, dtype=np.float32), query.weights)
 
 
 @lru_cache(maxsize=4096)

@@ -494,10 +494,7 @@ class PassageFinder:
         if parse_heading(self._table.get_line(best).text) is not None:
             blocks = self._table.blocks
             order = [*(at for at in range(best + 1, last) if blocks[at] == blocks[best]), *order]
-        if not self._aside.isdisjoint(order):
-            is_fence = {at for at in self._aside if self._table.get_line(at).text.rstrip() in FENCES}
-            order = [at for at in order if at not in is_fence]
-        return order
+        return [at for at in order if at not in self._aside or self._table.get_line(at).text.rstrip() not in FENCES]
 
     def _find_beside(self, worth: NDArray[np.float64], top: int) -> int | None:
         """Return the best line near one that stands aside; None where there is none."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from openclaw_memory.embeddings.static import WORD_START
+from openclaw_memory.embeddings.static_file import WORD_START
 from tools.static_model import packages, sources, teachers, training, vocabulary
 from tools.static_model.model_file import write_model
 from tools.static_model.sources import LANGUAGES, Group

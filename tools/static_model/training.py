@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from openclaw_memory.embeddings.static import WORD_START
+from openclaw_memory.embeddings.static_file import WORD_START
 from tools.static_model.teachers import Floats
 from tools.static_model.vocabulary import Pieces, tokenizer
 

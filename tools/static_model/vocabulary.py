@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from openclaw_memory.embeddings.static import INVISIBLE, WORD, WORD_START
+from openclaw_memory.embeddings.static import INVISIBLE, WORD
+from openclaw_memory.embeddings.static_file import WORD_START
 from tools.static_model.model_file import CONTROL_PIECES
 from tools.static_model.teachers import Vocabulary
 
