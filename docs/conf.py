@@ -66,6 +66,7 @@ nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory.retriever._checked"),
     ("py:class", "llama_index_openclaw_memory._prompt.PromptBlock"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
+    ("py:class", "openclaw_memory.embeddings.callables.CallableEmbedder"),  # which `from_callable` is
     ("py:class", "openclaw_memory.indexing.service.IndexService"),
     ("py:class", "openclaw_memory.text.policies.Policies"),
     ("py:class", "openclaw_memory.flush.detector.M"),

@@ -159,7 +159,7 @@ class Notes(MemoryPart):
                 be lost or revealed.
             NotFoundError: There is no such file, or no such line.
             PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
-            UndecodableError: The file is not text.
+            WorkspaceError: The file is not text.
             SealedFileError: The file is sealed, and cannot be opened.
             WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
         """
@@ -180,7 +180,7 @@ class Notes(MemoryPart):
             expected: The excerpt that the caller read, or the hash of the lines, as for `edit`.
 
         Raises:
-            ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError:
+            ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, WriteError:
                 As `edit`.
         """
         self._index.check_open()
@@ -210,7 +210,7 @@ class Notes(MemoryPart):
                 with its source, or a document whose `origin` is "external".
             RecordError: They belong to a record that no signature vouches for.
             PolicyError: A rule says never to store them. Nothing was written.
-            ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
+            ConflictError, NotFoundError, PathNotAllowedError, WorkspaceError, WriteError: As `edit`.
         """
         self._index.check_open()
 
