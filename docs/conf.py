@@ -67,6 +67,7 @@ nitpick_ignore = [
     ("py:class", "llama_index_openclaw_memory._prompt.PromptBlock"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.embeddings.callables.CallableEmbedder"),  # which `from_callable` is
+    ("py:class", "openclaw_memory.errors.UndecodableError"),  # of which a sealed file is one kind
     ("py:class", "openclaw_memory.indexing.service.IndexService"),
     ("py:class", "openclaw_memory.text.policies.Policies"),
     ("py:class", "openclaw_memory.flush.detector.M"),
