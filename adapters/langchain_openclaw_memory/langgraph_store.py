@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +27,13 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._session import describe_unknown, get_run_config, get_session_key, use_run_memory
+from langchain_openclaw_memory._session import describe_unknown, use_run_memory
 from langchain_openclaw_memory._store_items import format_item, parse_item
-from langchain_openclaw_memory._store_records import (
-    RECORDS,
-    check_put,
-    get_namespace,
-    parse_namespace,
-    read_observation,
-    to_item,
-)
 from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import item_files
-from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, SyncBusyError
+from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError, SyncBusyError
 from openclaw_memory.runs import MemoryChoice, RunMemory
-from openclaw_memory.tools import find_audience
 
 _PASSAGES = 4  # of an item at most, on average, that a search returns
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
@@ -60,10 +50,6 @@ class OpenClawStore(BaseStore):
     find of it. If that is one string, the body is its only place, and correcting it there corrects the value; of
     several, an edit of the body is logged, and changes nothing. Notes that people wrote are not items, and are neither
     overwritten nor deleted. Secrets are masked in searches; `get` returns a value as it was put.
-
-    The memory's records are the items of `("records", type)` and `("records", type, user)`. To put one is to observe a
-    value, which is settled as by `Records.remember`, and to delete one is to forget it. The sessions of groups have
-    none.
 
     It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
     live are kept. A search with a query first indexes the items of its namespace that have changed, unless another
@@ -113,18 +99,14 @@ class OpenClawStore(BaseStore):
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
         Each file is replaced at once, the batch as a whole is not: if it fails midway, earlier writes stay.
-        Records come first, then items, then deletions.
+        Deletions come last.
 
         Raises:
             InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.
-            InvalidInputError: A value is not JSON, is nested too deeply, a name holds a secret, a
-                filter has an unknown operator, or what is put below `records` is no record. Nothing was written, but
-                for the records before one whose value, confidence or sensitivity is refused.
-            PathNotAllowedError: A person's own file is in the place of an item; or a record is put or deleted where
-                others read along.
-            ConflictError: The `version` of a value is not that of the record.
+            InvalidInputError: A value is not JSON, is nested too deeply, a name holds a secret, or a filter has an
+                unknown operator. Nothing was written.
+            PathNotAllowedError: A person's own file is in the place of an item.
             PolicyError: A rule says never to store a value.
-            RecordError: The file of a record is damaged.
             WriteError: A file could not be written.
         """
         operations = list(ops)
@@ -172,19 +154,6 @@ class OpenClawStore(BaseStore):
         )
 
     def _get_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
-        if namespace[:1] != (RECORDS,):
-            return self._get_plain_item(namespace, key, refresh=refresh)
-        if (name := parse_namespace(namespace)) and self._may_show_records():
-            with suppress(InvalidInputError):  # there is no record of such a name
-                record = self._memory.records.get(name.type, key, user_id=name.user_id)
-                return _copy(to_item(record)) if record else None
-        return None
-
-    def _may_show_records(self) -> bool:
-        """Tell whether the readers of the session may see records, which are private."""
-        return find_audience(self._memory, get_session_key(None, get_run_config())).is_user_alone
-
-    def _get_plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = self._memory.workspace.files.find(item_files.make_path(namespace, key))
         file = self._memory.documents.files.read(path)
         item = self._parse(path, *file) if file else None
@@ -194,21 +163,17 @@ class OpenClawStore(BaseStore):
             self._refresh(path)
         return _copy(item)
 
-    def _list_files(self, folder: str) -> dict[str, Item]:
-        """Return the items below a folder by their paths, without records. They are shared: only read them."""
-        below = self._memory.documents.files.iterate(folder)
-        parsed = [(path, self._parse(path, fields, text)) for path, fields, text in below]
-        if folder == item_files.FOLDER:  # of all files: forget those that are gone
+    def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
+        """Return the items of a namespace and those below it by path, oldest first. They are shared: only read them."""
+        folder = item_files.make_folder(prefix)
+        parsed = [
+            (path, self._parse(path, fields, text))
+            for path, fields, text in self._memory.documents.files.iterate(folder)
+        ]
+        if not prefix:  # of all files: forget those that are gone
             for path in self._read_before.keys() - {path for path, _ in parsed}:
                 self._read_before.pop(path, None)
-        return {path: item for path, item in parsed if item is not None and item.namespace[0] != RECORDS}
-
-    def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
-        """Return the items and records of a namespace and those below it by path, oldest first, only to be read."""
-        items = self._list_files(item_files.make_folder(prefix))
-        if prefix[:1] in {(), (RECORDS,)} and self._may_show_records():
-            among = (record for record in self._memory.records if get_namespace(record)[: len(prefix)] == prefix)
-            items.update((record.path, to_item(record)) for record in among)
+        items = {path: item for path, item in parsed if item is not None}
         return dict(sorted(items.items(), key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
     def _get_age(self, path: str) -> float:
@@ -224,7 +189,7 @@ class OpenClawStore(BaseStore):
 
     def _refresh(self, path: str) -> None:
         entry = self._read_before.get(path)
-        seconds = _get_ttl(entry[0]) if entry and entry[2] else None  # a record is no item of a file
+        seconds = _get_ttl(entry[0]) if entry and entry[2] else None
         with suppress(OSError):  # it was deleted just now
             if seconds is not None and self._get_age(path) > _REFRESHED * seconds:
                 os.utime(self._memory.workspace.root / path, (_now(), _now()))
@@ -266,42 +231,7 @@ class OpenClawStore(BaseStore):
         return scores
 
     def _write(self, puts: Iterable[PutOp]) -> None:
-        """Remember records, put all items at once, and then delete."""
-        operations = list(puts)
-        below_records = [op for op in operations if op.namespace[0] == RECORDS]
-        if below_records and not self._may_show_records():
-            raise PathNotAllowedError(
-                f"{RECORDS!r} is private, and others read along here: remember and forget records in direct chats alone"
-            )
-        remember = [self._prepare_record(op) for op in below_records if op.value is not None]
-        for call in remember:
-            call()
-        self._write_items(op for op in operations if op.namespace[0] != RECORDS)
-        for op in below_records:
-            if op.value is None:
-                self._forget(op)
-
-    def _prepare_record(self, op: PutOp) -> Callable[[], object]:
-        """Check the put of a record; return a function that remembers it."""
-        name = check_put(op)
-        stored = self._memory.records.get(name.type, op.key, user_id=name.user_id)
-        default_ttl = (self.ttl_config or {}).get("default_ttl")
-        observation = read_observation(op, name, stored, get_session_key(None, get_run_config()), default_ttl)
-        value = (op.value or {})["value"]
-        if self._memory.config.policies and stored is not None and value == stored.value:
-            there = [record.value for record in self._memory.records.list_all() if record.path == stored.path]
-            if there and there[0] != value:
-                raise InvalidInputError(
-                    f"the value of {op.key!r} is masked as it is shown, and would be lost: put the whole value"
-                )
-        return partial(self._memory.records.remember, name.type, op.key, value, **observation)
-
-    def _forget(self, op: PutOp) -> None:
-        if name := parse_namespace(op.namespace):
-            with suppress(InvalidInputError):  # there is no record of such a name
-                self._memory.records.forget(name.type, op.key, user_id=name.user_id)
-
-    def _write_items(self, puts: Iterable[PutOp]) -> None:
+        """Write all items at once, and then delete."""
         began = datetime.now(UTC)
         written: list[tuple[str, Mapping[str, Any], str]] = []
         deleted: list[str] = []
@@ -311,7 +241,7 @@ class OpenClawStore(BaseStore):
             if op.value is None:
                 deleted.append(path)
                 continue
-            before = self._get_plain_item(op.namespace, op.key)
+            before = self._get_item(op.namespace, op.key)
             created_at = before.created_at if before else now
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()

@@ -23,8 +23,8 @@ MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read a
 
 _NESTED = (Mapping, list, tuple)
 
-# What vector stores add is in this folder of `memory/`.
-_TAKEN_FOLDER = "notes"
+# These folders of `memory/` hold what vector stores add, and the records.
+_TAKEN_FOLDERS = ("notes", "records")
 # The same file on every disk: those that ignore case, and those that compose or decompose letters, included.
 _PLAIN_NAME = re.compile(r"[a-z0-9_-]{1,80}")
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file: names of devices, with any extension.
@@ -50,7 +50,7 @@ def make_path(namespace: Sequence[str], key: str) -> str:
 def make_folder(namespace: Sequence[str]) -> str:
     """Return the folder of all items of a namespace, and of those that begin with it."""
     names = [_make_name(label) for label in namespace]
-    if names and names[0] == _TAKEN_FOLDER:
+    if names and names[0] in _TAKEN_FOLDERS:
         names[0] = _mark(names[0])
     return "/".join((FOLDER, *names))
 

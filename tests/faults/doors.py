@@ -133,7 +133,6 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
         at.command("migrate", "--json", "--from", file_beside(at, "mem0.json", json.dumps([{"memory": text}])))
     ),
     "LangGraph store": lambda at, text: store(at).put(("b",), "k", {"text": text, "more": "tea"}),
-    "LangGraph store, a record": lambda at, text: store(at).put(("records", "fact"), "boat.crew", {"value": text}),
 }  # fmt: skip
 # Doors that keep conversations: they break no turn, and so raise nothing.
 KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
@@ -289,7 +288,7 @@ def store(at: Place) -> Any:
 def shown_by_store(at: Place, it: Asked) -> list[Any]:
     items = store(at)
     found = [*items.search((), limit=50), *items.search((), query=it.words, limit=50)]
-    return [items.get(("a",), "k"), items.get(("records", "fact"), it.key), *found, items.list_namespaces()]
+    return [items.get(("a",), "k"), *found, items.list_namespaces()]
 
 
 def kept_by_block(at: Place, said: list[str]) -> None:

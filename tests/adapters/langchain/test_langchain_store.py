@@ -104,6 +104,16 @@ def test_any_names_are_safe_and_distinct_file_names(store, memory):
         assert not path.startswith("memory/notes/"), "what vector stores add lies there"
 
 
+def test_a_namespace_called_records_is_like_any_other(store, memory):
+    memory.records.remember("fact", "boat", "a blue sloop")
+    for value in ({"value": "a red sloop"}, {"value": "a ketch", "confidence": 0.1}):
+        store.put(("records", "fact"), "boat", value)
+        assert store.get(("records", "fact"), "boat").value == value
+    assert keys(store.search(("records",))) == ["boat"]
+    store.delete(("records", "fact"), "boat")
+    assert (memory.records.get("fact", "boat").value, store.search(())) == ("a blue sloop", [])
+
+
 SECRET = "ghp_" + "a1B2" * 9
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 GOOD = PutOp(USERS, "good", {"n": 1})
