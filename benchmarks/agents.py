@@ -88,9 +88,9 @@ def retriever_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
 
 
 def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
-    """`before_model` where no flush is due, less what its token counter takes."""
+    """`before_model` where no summary is due, less what its token counter takes."""
     from langchain_core.messages.utils import count_tokens_approximately
-    from langchain_openclaw_memory import MemoryFlushMiddleware
+    from langchain_openclaw_memory import OpenClawSummarizationMiddleware
     from langchain_openclaw_memory.testing import ScriptedChatModel, respond_with
 
     messages: list[Any] = []
@@ -99,10 +99,10 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
         messages.append(AIMessage(f"Answer {number}: it was read twice and is within its limits.", id=f"a{number}"))
     (scratch / "middleware").mkdir()
     with Memory.open(scratch / "middleware", embedder=None) as memory:
-        middleware = MemoryFlushMiddleware(
-            memory=memory,
-            model=ScriptedChatModel(script=respond_with()),
-            window=10_000_000,
+        middleware = OpenClawSummarizationMiddleware(
+            ScriptedChatModel(script=respond_with()),
+            memory,
+            trigger=("tokens", 10_000_000),
             token_counter=count_tokens_approximately,
         )
         state = {"messages": messages}
@@ -117,7 +117,7 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
         ]
     count = statistics.median(counting)
     yield Row(f"the token counter, {scale.messages:,} messages", count, "ms")
-    yield Row("the flush's middleware where none is due, over that", statistics.median(looking) - count, "ms", 2)
+    yield Row("the summary's middleware where none is due, over that", statistics.median(looking) - count, "ms", 2)
 
 
 # --- the flush ---------------------------------------------------------------------------------------------------
@@ -168,18 +168,19 @@ def remembered(scale: Scale, folder: Path, *, flushes: bool) -> tuple[int, int, 
     from chat_scripts import writes_facts
     from langchain.agents import create_agent
     from langchain.agents.middleware import SummarizationMiddleware
-    from langchain_openclaw_memory import MemoryFlushMiddleware
+    from langchain_openclaw_memory import OpenClawSummarizationMiddleware
     from langchain_openclaw_memory.testing import ScriptedChatModel
     from langgraph.checkpoint.memory import InMemorySaver
 
     folder.mkdir()
     summariser = ScriptedChatModel(script=lambda _: "The user and the assistant talked about this and that.")
-    summarization = SummarizationMiddleware(summariser, trigger=("messages", 120), keep=("messages", 20))
+    plain = SummarizationMiddleware(summariser, trigger=("messages", 120), keep=("messages", 20))
     with Memory.open(folder) as memory:
         writer = ScriptedChatModel(script=writes_facts)
-        before = [MemoryFlushMiddleware.before(summarization, memory=memory, model=writer)] if flushes else []
+        flushing = OpenClawSummarizationMiddleware.of(plain, memory, flush_model=writer)
         model = ScriptedChatModel(script=lambda _: "Noted.")
-        agent = create_agent(model, [], middleware=[*before, summarization], checkpointer=InMemorySaver())
+        middleware = [flushing if flushes else plain]
+        agent = create_agent(model, [], middleware=middleware, checkpointer=InMemorySaver())
         config: Any = {"configurable": {"thread_id": "benchmark"}}
         compactions, last = 0, None
         for said in conversation(scale):

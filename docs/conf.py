@@ -61,8 +61,8 @@ nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_
 nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session.SessionRetriever"),
     ("py:class", "langchain_openclaw_memory._session._validate_choice"),
-    ("py:class", "langchain_openclaw_memory._prompt.PromptMiddleware"),
-    ("py:class", "langchain_openclaw_memory.intent.IntentState"),
+    ("py:class", "langchain_openclaw_memory.middleware.base.PromptMiddleware"),
+    ("py:class", "langchain_openclaw_memory.middleware.intent.IntentState"),
     ("py:class", "langchain_openclaw_memory.retriever._checked"),
     ("py:class", "llama_index_openclaw_memory._prompt.PromptBlock"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown

@@ -5,8 +5,9 @@
 #
 # 1. a **chain** that answers from notes and names the lines it read,
 # 2. an **agent** that looks things up by itself,
-# 3. a **long conversation** that is summarised twice. Just before each summary the memory is *flushed*: what should
-#    last is written into a Markdown file. A plot shows when that happens, and what would be lost without it.
+# 3. a **long conversation** that is summarised twice. Each time the memory is *flushed* first: what should last is
+#    written into a Markdown file before the older messages go. A plot shows when that happens, and what would be lost
+#    without it.
 #
 # It needs `pip install ".[langchain-agents,notebooks]"`. No key, no download, and nothing leaves
 # the machine. All files are below `langchain-rag-notes/`, which each run makes afresh.
@@ -24,7 +25,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
-from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRetriever, memory_tools
+from langchain_openclaw_memory import OpenClawRetriever, OpenClawSummarizationMiddleware, memory_tools
 from langchain_openclaw_memory.testing import ScriptedChatModel, classify_request, copy_sentences
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -221,9 +222,9 @@ ASKED = {
 }
 
 # %% [markdown]
-# `MemoryFlushMiddleware.before(summarization, memory=...)` stands before the summarisation and takes over its trigger:
-# it comes when a summary is about to be made, and not before, so that no message is missed in between. The conversation
-# is held twice: with it, and without it.
+# `OpenClawSummarizationMiddleware` is LangChain's `SummarizationMiddleware` with the same settings, and saves what a
+# summary is about to take away, so that no message is missed in between. The conversation is held twice: with it, and
+# with LangChain's own.
 #
 # After each turn the function below writes down how many tokens the conversation had, what the model was asked for, and
 # which of the five facts can still be read in the conversation, and which in the notes.
@@ -241,10 +242,9 @@ def converse(folder, *, with_flush):
     model = ScriptedChatModel(script=copy_sentences)
     summarization = SummarizationMiddleware(model, trigger=("tokens", LIMIT), keep=("messages", 4))
     with Memory.open(folder) as memory:
-        flush = [MemoryFlushMiddleware.before(summarization, memory=memory)] if with_flush else []
-        agent = create_agent(
-            model, memory_tools(memory), middleware=[*flush, summarization], checkpointer=InMemorySaver()
-        )
+        if with_flush:
+            summarization = OpenClawSummarizationMiddleware.of(summarization, memory)
+        agent = create_agent(model, memory_tools(memory), middleware=[summarization], checkpointer=InMemorySaver())
         thread = {"configurable": {"thread_id": "move"}}
         rows = []
         for turn, said in enumerate(TURNS, start=1):
@@ -279,11 +279,12 @@ table(shortened)
 
 # %% tags=["claim"]
 assert len(shortened) == 2
-assert set(shortened["the model was asked for"]) == {"flush, summary, answer"}  # in this order
+assert set(shortened["the model was asked for"]) == {"summary, flush, answer"}  # in this order
 
 # %% [markdown]
-# In the two turns above the context was full, and the model was asked three things in this order: to write down what
-# should last (flush), to summarise, and only then to answer the user. The plot shows the whole conversation.
+# In the two turns above the context was full, and the model was asked three things in this order: to summarise, to
+# write down what should last of what the summary takes (flush), and only then to answer the user. The plot shows the
+# whole conversation.
 
 # %%
 FLUSH, TALK, NOTED = "#e69f00", "#0072b2", "#009e73"
@@ -306,22 +307,22 @@ def bars(axes, rows, column, height, colour, label):
 
 figure, (above, below) = plt.subplots(2, sharex=True, figsize=(9, 7), height_ratios=(3, 2), layout="constrained")
 above.plot(*line_of(flushed), color=TALK, label="the conversation that the model is shown")
-above.axhline(LIMIT, color="grey", linestyle="--", label=f"a summary is due ({LIMIT} tokens), so a flush is due first")
+above.axhline(LIMIT, color="grey", linestyle="--", label=f"a summary is due ({LIMIT} tokens), and a flush with it")
 above.scatter(
-    shortened.index, shortened["tokens"], 130, FLUSH, marker="^", zorder=3, label="1. flush: facts into the notes"
+    shortened.index, shortened["tokens"], 130, FLUSH, marker="^", zorder=3, label="flush: facts into the notes"
 )
-above.scatter(shortened.index, shortened["tokens after"], 130, "black", marker="v", zorder=3, label="2. summary")
+above.scatter(shortened.index, shortened["tokens after"], 130, "black", marker="v", zorder=3, label="summary")
 for turn, row in shortened.iterrows():
     note = f"{len(row['in the notes'])} facts in the notes"
     above.annotate(note, (turn, row["tokens"]), (-12, 8), textcoords="offset points", ha="right")
-above.set(title="Before each summary, the flush writes the facts into the notes", ylim=(0, LIMIT * 1.4))
+above.set(title="With each summary, a flush writes the facts into the notes", ylim=(0, LIMIT * 1.4))
 above.set_ylabel("size of the conversation (tokens)")
 above.legend(loc="upper left", ncols=2, fontsize="small")
 
 bars(below, flushed, "in the talk", -0.16, TALK, "in the conversation")
 bars(below, flushed, "in the notes", 0.16, NOTED, "in the notes")
 for turn in shortened.index:
-    below.axvline(turn, color=FLUSH, linewidth=1, label="flush, then summary" if turn == shortened.index[0] else None)
+    below.axvline(turn, color=FLUSH, linewidth=1, label="summary and flush" if turn == shortened.index[0] else None)
 below.set_yticks(range(len(ASKED)), ASKED.values())
 below.invert_yaxis()
 below.set(title="What a summary takes from the conversation stands in the notes", xlabel="turn of the conversation")

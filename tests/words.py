@@ -54,7 +54,7 @@ FRAMEWORKS = set(
     """.split()
 )
 # The front door, whose names are fixed.
-FRONT_DOOR = set("for_agent heartbeat status upgrade snapshot snapshots memory_tools".split())
+FRONT_DOOR = set("of for_agent heartbeat status upgrade snapshot snapshots memory_tools".split())
 # A file is guessed from its name; these say no thing of the field.
 VAGUE_FILES = set(
     "acting as_shown asking chance chosen edits exchange inside kept odd_files parts passing permitted places shadow shown "

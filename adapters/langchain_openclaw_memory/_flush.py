@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,8 +34,7 @@ class PendingFlush:
     """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle; `may_wait`, that
-    the cut is postponed if they cannot be saved. `on_end` is called with whether they are saved or kept:
-    if not, they are flushed again.
+    the cut is postponed if they cannot be saved.
     """
 
     leased: RunMemory
@@ -47,7 +46,6 @@ class PendingFlush:
     tokens: int = 0
     cut: bool = False
     may_wait: bool = False
-    on_end: Callable[[bool], object] = bool
 
 
 def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
@@ -115,10 +113,6 @@ def _report_failure(flush: PendingFlush) -> Iterator[None]:
         yield
     except OpenClawMemoryError as error:
         _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
-        flush.on_end(False)
-    except BaseException:  # a run that is cancelled leaves its flush to the next one
-        flush.on_end(False)
-        raise
 
 
 def get_window(model: Any) -> int | None:
@@ -160,7 +154,6 @@ def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | N
     if error:
         _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
         _open_flush(flush, memory).cycle.save(flush_error=error)
-    flush.on_end(outcome not in {None, "lost"})
     if outcome == "lost" and flush.may_wait:
         _log.warning(
             f"the summary of session {flush.session.key!r} waits until its messages can be saved, or its window is full"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from openclaw_memory.conversation import get_text, read_calls
 
 SUMMARY_SOURCE = "summarization"  # what SummarizationMiddleware writes into `lc_source` of its summaries
 
@@ -66,6 +68,23 @@ def convert_message(message: BaseMessage) -> dict[str, Any] | None:
         ]
         return {"role": "assistant", "content": [*_to_blocks(message.text), *calls], **identity}
     return None
+
+
+def make_message(message: Mapping[str, Any]) -> BaseMessage:
+    """Return a message as OpenClaw writes it as one of LangChain's, marked as resumed."""
+    text, role = get_text(message), message.get("role")
+    marks = {RESUMED: True} | ({"lc_source": SUMMARY_SOURCE} if message.get("type") == "compaction" else {})
+    fields: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
+    if role == "system":
+        return SystemMessage(text, **fields)
+    if role in {"toolResult", "tool"}:
+        call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
+        status = "error" if message.get("isError") else "success"
+        return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **fields)
+    if role == "assistant":
+        calls = [{"id": call_id, "name": name, "args": arguments} for call_id, name, arguments in read_calls(message)]
+        return AIMessage(text, tool_calls=calls, **fields)
+    return HumanMessage(text, **fields)
 
 
 def drop_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:

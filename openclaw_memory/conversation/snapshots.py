@@ -368,7 +368,7 @@ def _keep_messages(policies: Policies, messages: Iterable[Message]) -> list[Snap
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise InvalidInputError(
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
-                "those of a framework are for `save_snapshot` of its adapter"
+                "those of a framework are converted first"
             )
         role, text = _repair(message["role"]), _repair(strip_recalled(get_text(message)))
         if not text.strip() or text == FORGOTTEN or text.startswith(_OPENINGS):

@@ -11,7 +11,7 @@ from uninstalled import run_without
 
 PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
 OF_AGENTS = {
-    *("MemoryFlushMiddleware", "OpenClawStore", "OpenClawSummarizationMiddleware", "OpenClawRecallMiddleware"),
+    *("OpenClawStore", "OpenClawSummarizationMiddleware", "OpenClawRecallMiddleware"),
     *("OpenClawIntentMiddleware", "OpenClawSessionStartMiddleware", "OpenClawTranscriptMiddleware"),
 }
 LOADED = 'loaded = lambda names: sorted({name.partition(".")[0] for name in sys.modules} & set(names.split()))'

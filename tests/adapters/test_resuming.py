@@ -14,6 +14,7 @@ import pytest
 from processes import ROOT, python
 
 from openclaw_memory import Memory
+from openclaw_memory.conversation import prepare_for_model
 from openclaw_memory.errors import InvalidInputError, NotFoundError
 
 TOLD, KNOWN = "Onthoud: de code van de boot is 4711, en hij heet Zeemeeuw.", "Genoteerd, kapitein."
@@ -44,28 +45,30 @@ def reply(text: str, dies: Callable[[], None] | None) -> str:
 
 
 class LangChain:
-    """An agent that keeps its end after each turn, and the same agent with a transcript."""
+    """An agent that keeps its end after each turn, or one whose transcript is resumed by itself."""
 
     def __init__(self, memory: Memory, dies: Callable[[], None] | None = None, *, transcript: bool = False) -> None:
         agents = pytest.importorskip("langchain.agents")
         saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
-        import langchain_openclaw_memory as adapter
+        from langchain_openclaw_memory import OpenClawTranscriptMiddleware
         from langchain_openclaw_memory.testing import ScriptedChatModel
 
-        self.memory, self.adapter, self.transcript = memory, adapter, transcript
+        self.memory, self.transcript = memory, transcript
         self.model = ScriptedChatModel(script=lambda request: reply(request.text, dies))
-        middleware = [adapter.OpenClawTranscriptMiddleware(memory)] if transcript else []
+        middleware = [OpenClawTranscriptMiddleware(memory, resume=True)] if transcript else []
         self.agent = agents.create_agent(self.model, [], middleware=middleware, checkpointer=saver)
 
     def say(self, text: str, before: Any = ()) -> str:
+        from langchain_core.messages import convert_to_openai_messages
+
         config = {"configurable": {"thread_id": SESSION}}
         said = self.agent.invoke({"messages": [*before, ("user", text)]}, config)["messages"]
         if not self.transcript:
-            self.adapter.save_snapshot(self.memory, SESSION, said)
+            self.memory.sessions.snapshot(SESSION, convert_to_openai_messages(said))
         return said[-1].text
 
     def resumed(self) -> Any:
-        return self.adapter.resume_messages(self.memory, SESSION)
+        return () if self.transcript else prepare_for_model(self.memory.sessions.resume(SESSION))
 
     def given(self) -> list[tuple[str, str]]:
         return [(message.type, message.text) for message in self.model.requests[-1].messages]
@@ -166,9 +169,8 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         before = [one["id"] for one in memory.sessions.log(SESSION).read_entries()]
         again = LangChain(memory, lambda: None, transcript=True)
-        messages = again.resumed()
-        assert token not in str(messages)
-        again.say("And now?", messages)
+        again.say("And now?")
+        assert token not in str(again.model.requests[-1])
         again.say("And then?")
         entries = list(memory.sessions.log(SESSION).read_entries())
         assert [one["id"] for one in entries[: len(before)]] == before
@@ -177,7 +179,7 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
 
 
 @pytest.mark.parametrize("given", [[4711], None, "Hello", {"messages": [("user", TOLD)]}], ids=repr)
-@pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])
+@pytest.mark.parametrize("kind", ["llama_index_openclaw_memory"])
 def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind, given):
     adapter = pytest.importorskip(kind)
     with Memory.open(tmp_path, embedder=None) as memory:
@@ -186,31 +188,40 @@ def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind, given):
         assert memory.sessions.snapshots() == ()
 
 
-def test_messages_are_those_that_a_model_of_langchain_takes(tmp_path):
-    adapter = pytest.importorskip("langchain_openclaw_memory")
-    given = [("user", TOLD), {"role": "assistant", "content": KNOWN}, "And now?"]
+TIDE = {"type": "toolCall", "id": "c1", "name": "tide", "arguments": {"at": "Texel"}}
+
+
+def ask_for_the_tide(memory: Memory) -> None:
+    log = memory.sessions.log(SESSION)
+    log.append("user", "High tide?")
+    log.append("assistant", [{"type": "text", "text": "Let me see."}, TIDE])
+    log.append("toolResult", [{"type": "text", "text": "At noon."}], toolCallId="c1", toolName="tide")
+    log.append("assistant", "At noon.")
+
+
+def test_calls_and_answers_become_those_of_langchain(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
-        kept = adapter.save_snapshot(memory, SESSION, given).messages
-        assert [(one.role, one.content) for one in kept] == [("user", TOLD), ("assistant", KNOWN), ("user", "And now?")]
+        ask_for_the_tide(memory)
+        agent = LangChain(memory, lambda: None, transcript=True)
+        agent.say("And then?")
+        user, call, answer, last, _ = agent.model.requests[-1].messages
+    assert (user.text, call.text, last.text) == ("High tide?", "Let me see.", "At noon.")
+    assert [(one["id"], one["name"], one["args"]) for one in call.tool_calls] == [("c1", "tide", {"at": "Texel"})]
+    assert (answer.type, answer.text, answer.tool_call_id, answer.name) == ("tool", "At noon.", "c1", "tide")
 
 
-@pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])
-def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
+def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path):
+    kind = "llama_index_openclaw_memory"
     adapter = pytest.importorskip(kind)
     with Memory.open(tmp_path, embedder=None) as memory:
-        log = memory.sessions.log(SESSION)
-        made = {"type": "toolCall", "id": "c1", "name": "tide", "arguments": {"at": "Texel"}}
-        log.append("user", "High tide?")
-        log.append("assistant", [{"type": "text", "text": "Let me see."}, made])
-        log.append("toolResult", [{"type": "text", "text": "At noon."}], toolCallId="c1", toolName="tide")
-        log.append("assistant", "At noon.")
+        ask_for_the_tide(memory)
         messages = adapter.resume_messages(memory, SESSION)
         # What comes back in OpenClaw's shape is what was there.
         back = list(sys.modules[f"{kind}._messages"].convert_messages(messages))
         plain = [{name: value for name, value in one.items() if name != "id"} for one in back]
         assert plain[:3] == [
             {"role": "user", "content": "High tide?"},
-            {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, made]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, TIDE]},
             {"role": "toolResult", "content": [{"type": "text", "text": "At noon."}], "toolCallId": "c1", "toolName": "tide"},
         ]  # fmt: skip
         with pytest.raises(NotFoundError):
@@ -219,22 +230,8 @@ def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
             adapter.resume_messages(str(tmp_path), SESSION)
 
 
-def test_the_summary_of_langchain_is_what_the_snapshot_was_about(tmp_path):
-    adapter = pytest.importorskip("langchain_openclaw_memory")
-    agents = pytest.importorskip("langchain.agents")
-    from langchain.agents.middleware import SummarizationMiddleware
-    from langchain_openclaw_memory.testing import ScriptedChatModel
-
-    about = "The boat is called Zeemeeuw."
-    summarises = SummarizationMiddleware(
-        ScriptedChatModel(script=lambda _: about), trigger=("messages", 3), keep=("messages", 1)
-    )
-    agent = agents.create_agent(ScriptedChatModel(script=lambda _: ANSWER), [], middleware=[summarises])
-    said = agent.invoke({"messages": [("user", TOLD), ("assistant", KNOWN), ("user", ASKED)]})["messages"]
+def test_a_session_of_which_nothing_was_kept_begins(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
-        made = adapter.save_snapshot(memory, SESSION, said)
-        assert (made.summary, [one.content for one in made.messages]) == (about, [ASKED, ANSWER])
-        going_on = adapter.resume_messages(memory, SESSION)
-        assert about in going_on[0].text
-        assert adapter.save_snapshot(memory, SESSION, going_on).messages == made.messages
-        assert adapter.save_snapshot(memory, SESSION, said, "A boat.").summary == "A boat."
+        agent = LangChain(memory, transcript=True)
+        assert agent.say(TOLD) == KNOWN
+        assert len(agent.model.requests[0].messages) == 1

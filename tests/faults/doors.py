@@ -138,7 +138,10 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
 KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
     "LangChain transcripts": lambda at, said: told_by_agent(langchain().OpenClawTranscriptMiddleware(at.memory), said),
     "LangChain flush": lambda at, said: told_by_agent(
-        langchain().MemoryFlushMiddleware(at.memory, trigger=("messages", 1)), said
+        langchain().OpenClawSummarizationMiddleware(
+            scripted_model(), at.memory, trigger=("messages", 2), keep=("messages", 1)
+        ),
+        said,
     ),
     "LlamaIndex memory block": lambda at, said: kept_by_block(at, said),  # noqa: PLW0108 - defined below
     "command hook": lambda at, said: told_by_claude_code(at, "Stop", said),
@@ -270,13 +273,16 @@ def llama_index() -> Any:
     return pytest.importorskip("llama_index_openclaw_memory")
 
 
+def scripted_model() -> Any:
+    testing = pytest.importorskip("langchain_openclaw_memory.testing")
+    return testing.ScriptedChatModel(script=testing.respond_with("Yes."))
+
+
 def told_by_agent(middleware: Any, said: list[str]) -> None:
     """Say texts to an agent, in one thread."""
     agents = pytest.importorskip("langchain.agents")
-    testing = pytest.importorskip("langchain_openclaw_memory.testing")
     saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
-    model = testing.ScriptedChatModel(script=testing.respond_with("Yes."))
-    agent = agents.create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    agent = agents.create_agent(scripted_model(), [], middleware=[middleware], checkpointer=saver)
     for text in said:
         agent.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "agent:main:talk"}})
 

@@ -9,11 +9,9 @@ import pytest
 from chat_scripts import chat_with, says, sessions, thread
 from contract_people import QUERY, PeopleContract, seen
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import (
-    MemoryFlushMiddleware,
     OpenClawFlushCallback,
     OpenClawRecallMiddleware,
     OpenClawRetriever,
@@ -141,18 +139,13 @@ def noting(request):
 
 
 @pytest.mark.parametrize("people", [2, pytest.param(50, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("parted", [False, True], ids=["own summary", "before"])
-def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
+def test_a_whole_agent_serves_many_people_at_once(tmp_path, people):
     names = [f"user{number:02}" for number in range(people)]
     users = Memories(tmp_path, embedder="hashing", max_open=max(1, people // 4))
     template, model = users.use_template("{user_id}"), ScriptedChatModel(script=noting, usage=None)
-    limits = {"trigger": ("messages", 6), "keep": ("messages", 2)}
-    saving = [OpenClawSummarizationMiddleware(model, template, **limits)]
-    if parted:
-        cut = SummarizationMiddleware(model, **limits)
-        saving = [MemoryFlushMiddleware.before(cut, memory=template), cut]
+    saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 6), keep=("messages", 2))
     parts = OpenClawTranscriptMiddleware(template), OpenClawRecallMiddleware(template)
-    agent = chat_with(*parts, *saving, model=model, tools=memory_tools(template))
+    agent = chat_with(*parts, saving, model=model, tools=memory_tools(template))
 
     async def talk(name):
         # The same texts but for one word, the same ids and threads that differ by their last letter alone.
@@ -175,9 +168,8 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
     assert all(len({*re.findall(r"zebra-\w+", request.text)}) <= 1 for request in model.requests)
 
 
-@pytest.mark.parametrize("way", ["callback", "middleware"])
 @pytest.mark.parametrize("off", ["flush", "enabled"])
-def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, way, off):
+def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, off):
     late = CompactionConfig(reserve_tokens=0, reserve_tokens_floor=0, soft_threshold_tokens=500)
     rules = {"early": replace(late, soft_threshold_tokens=6_000), "late": late, "never": replace(late, **{off: False})}
     pools = {
@@ -192,11 +184,7 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, w
     for name in pools:
         config = {"metadata": {"pool": name}}
         said = [HumanMessage("I take the ferry zebra-anna.", id=name), AIMessage("Fine."), HumanMessage("Really.")]
-        if way == "callback":
-            model.invoke(said, config | {"callbacks": [OpenClawFlushCallback(chosen, noted, window=10_000)]})
-        else:
-            flush = MemoryFlushMiddleware(chosen, noted, window=10_000, token_counter=lambda _: 7_000)
-            create_agent(model, middleware=[flush]).invoke({"messages": said}, config)
+        model.invoke(said, config | {"callbacks": [OpenClawFlushCallback(chosen, noted, window=10_000)]})
     for pool in pools.values():
         pool.close()
     assert [name for name in pools if (tmp_path / name / "anna/memory").exists()] == ["early"]
@@ -204,7 +192,6 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, w
 
 PARTS = {
     "summary": lambda template, model: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
-    "flush": lambda template, model: MemoryFlushMiddleware(template, model, window=100_000),
     "transcript": lambda template, _model: OpenClawTranscriptMiddleware(template, session_id="s"),
     "recall": lambda template, _model: OpenClawRecallMiddleware(template),
 }

@@ -10,10 +10,10 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler, get_usage_metadata_callback
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tracers import BaseTracer
-from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
+from langchain_openclaw_memory import OpenClawSummarizationMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, make_call, respond_with
 from langgraph.checkpoint.memory import InMemorySaver
 from unwritable import UNWRITABLE, full, gone
@@ -27,12 +27,13 @@ def subclass(summary_model, memory, flush_model, *, session_key=None, **options)
     return [OpenClawSummarizationMiddleware(summary_model, memory, **options)]
 
 
-def before(summary_model, memory, flush_model, *, session_key=None, **options):
+def of(summary_model, memory, flush_model, *, session_key=None, **options):
     shortens = SummarizationMiddleware(summary_model, **options)
-    return [MemoryFlushMiddleware.before(shortens, memory, flush_model, session_key=session_key), shortens]
+    options = {"flush_model": flush_model, "session_key": session_key}
+    return [OpenClawSummarizationMiddleware.of(shortens, memory, **options)]
 
 
-WAYS = pytest.mark.parametrize("way", [subclass, before])
+WAYS = pytest.mark.parametrize("way", [subclass, of])
 RUNS = pytest.mark.parametrize("is_async", [False, True])
 SMALL = {"trigger": ("messages", 6), "keep": ("messages", 2)}
 
@@ -116,22 +117,39 @@ def test_a_summary_that_fails_changes_nothing_and_the_next_one_saves_once(
     assert all(notes(memory).count(f"fact {number}.") <= 1 for number in range(12))
 
 
-def test_the_summarization_before_which_it_flushes_stays_as_it_is(memory, scripted, summary, flush_model):
-    flush, shortens = before(summary, memory, flush_model, **SMALL)
+def test_a_summarization_made_elsewhere_stays_as_it_is(memory, scripted, summary, flush_model):
+    class Titled(SummarizationMiddleware):
+        def before_model(self, state, runtime):
+            update = super().before_model(state, runtime)
+            return update and {"messages": [*update["messages"][:-1], HumanMessage("As asked: " + SUMMARY)]}
+
+    shortens = Titled(summary, **SMALL)
     is_as = dict(vars(shortens))
-    for middleware in ([flush, shortens], [shortens]):
-        create_agent(scripted("ok"), [], middleware=middleware).invoke(says(*facts(8)))
+    for middleware in (OpenClawSummarizationMiddleware.of(shortens, memory, flush_model=flush_model), shortens):
+        state = create_agent(scripted("ok"), [], middleware=[middleware]).invoke(says(*facts(8)))
+        assert "As asked" in state["messages"][-2].text
         assert vars(shortens) == is_as
     assert (flushes(flush_model), len(summary.requests)) == (1, 2)
 
 
+@WAYS
 @RUNS
-async def test_a_system_prompt_among_the_messages_costs_no_second_summary(
-    memory, scripted, summary, flush_model, is_async
-):
-    agent = create_agent(scripted("ok"), [], middleware=before(summary, memory, flush_model, **SMALL))
-    await run(agent, {"messages": [SystemMessage("Be brief."), *says(*facts(6))["messages"]]}, is_async=is_async)
-    assert (len(summary.requests), flushes(flush_model)) == (1, 1)
+async def test_no_answer_of_a_tool_outlives_its_call(memory, scripted, summary, flush_model, way, is_async):
+    """Providers refuse it; LangChain keeps one whose call is not the last before the cut (langchain#38352)."""
+    calls = [AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": name}]) for name in "ab"]
+    answers = [ToolMessage(f"Please remember: {name} is there.", tool_call_id=name) for name in "ab"]
+    talk = [calls[0], HumanMessage("Wait."), calls[1], *answers, HumanMessage("So?")]
+    agent = create_agent(
+        scripted("ok"), middleware=way(summary, memory, flush_model, trigger=("messages", 6), keep=("messages", 3))
+    )
+    state = await run(agent, {"messages": [HumanMessage("Hello."), *talk]}, thread(), is_async=is_async)
+    kept = [message.tool_call_id for message in state["messages"] if isinstance(message, ToolMessage)]
+    called = [
+        call["id"] for message in state["messages"] if isinstance(message, AIMessage) for call in message.tool_calls
+    ]
+    assert kept == called == ["b"]
+    assert "a is there" in notes(memory)
+    assert "b is there" not in notes(memory)
 
 
 @WAYS

@@ -11,7 +11,11 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRecallMiddleware, OpenClawTranscriptMiddleware
+from langchain_openclaw_memory import (
+    OpenClawRecallMiddleware,
+    OpenClawSummarizationMiddleware,
+    OpenClawTranscriptMiddleware,
+)
 from langchain_openclaw_memory.testing import make_call
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -162,12 +166,16 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
     memory, scripted, entries, flush_first
 ):
     flush_model = scripted(RuntimeError("no credit left"))
-    both = [OpenClawTranscriptMiddleware(memory), MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 3))]
+    options = {"flush_model": flush_model, "trigger": ("messages", 3), "keep": ("messages", 1)}
+    both = [
+        OpenClawTranscriptMiddleware(memory),
+        OpenClawSummarizationMiddleware(scripted("In short."), memory, **options),
+    ]
     agent = chat_with(*(both[::-1] if flush_first else both))
     for text in ("One.", "Two.", "Three."):
         agent.invoke(says(text), THREAD)
-    assert len(flush_model.requests) == 2
-    said = [get_text(entry["message"]) for entry in entries()]
+    assert flush_model.requests
+    said = [get_text(entry["message"]) for entry in entries() if entry["type"] == "message"]
     assert [text for text in said if text != "ok"] == ["One.", "Two.", "Three."]
     assert "flush" not in str(entries())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 
-from langchain_openclaw_memory._prompt import PromptMiddleware, append_to_system
+from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import compose_session_start
 

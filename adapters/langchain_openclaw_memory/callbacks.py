@@ -36,7 +36,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
 
     It sees only the calls of the model: messages that a chain drops before the conversation reaches the threshold are
     lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
-    `MemoryFlushMiddleware`, which sees the state.
+    `OpenClawSummarizationMiddleware`, which makes the cut.
 
     Conversations are distinguished by the `thread_id` or `session_id` of their run: that of `configurable` in chains
     and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation.

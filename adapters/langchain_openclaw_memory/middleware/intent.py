@@ -13,8 +13,8 @@ from langgraph.types import interrupt
 
 from langchain_openclaw_memory._flush_model import Model, load_chat_model, prepare_intent_model
 from langchain_openclaw_memory._messages import is_from_user
-from langchain_openclaw_memory._prompt import PromptMiddleware, append_to_system
 from langchain_openclaw_memory._session import get_run_config, get_run_kind
+from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import strip_recalled

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.tools import BaseTool
 
 from langchain_openclaw_memory._messages import convert_messages, is_from_user
-from langchain_openclaw_memory._prompt import PromptMiddleware
 from langchain_openclaw_memory._session import get_run_config, get_thread, remember
+from langchain_openclaw_memory.middleware.base import PromptMiddleware
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import recall

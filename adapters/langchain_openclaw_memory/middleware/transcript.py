@@ -13,14 +13,15 @@ from uuid import uuid4
 from zlib import crc32
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary
+from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary, make_message
 from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thread, lease_run_memory, remember
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
-from openclaw_memory.errors import OpenClawMemoryError, PolicyError
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
 _log = logging.getLogger(__name__)
@@ -60,23 +61,36 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     last of very many. That, a log that cannot be written, and a run without a thread, of which nothing is written, is
     reported once, and never breaks the run.
 
+    With `resume`, a run whose state has no message of the session begins with those of its transcript, or else of its
+    latest snapshot, so that a conversation goes on after its process has ended; see `Memory.sessions.resume`. The
+    messages have the ids of their entries, and are not written again.
+
     Args:
         memory: Where to write, or a selector of one for each run: see `memory_tools`.
         session_id: The session, by default the thread of the run.
+        resume: Whether to go on with what was kept of the session.
 
     Raises:
         TypeError: `memory` is not a memory.
     """
 
-    def __init__(self, memory: MemoryChoice, *, session_id: str | None = None) -> None:
+    def __init__(self, memory: MemoryChoice, *, session_id: str | None = None, resume: bool = False) -> None:
         super().__init__()
-        self.memory, self.session_id = RunMemory.read_choice(memory), session_id
+        self.memory, self.session_id, self.resume = RunMemory.read_choice(memory), session_id, resume
         self._known: OrderedDict[tuple[str, str], _Log] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
+
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Resume the session if the state has no message of a resumed one."""
+        return self._resume(state["messages"])
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Resume the session as `before_agent` does, in a thread."""
+        return await run_in_thread(self._resume, state["messages"])
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the messages since the latest call of the model."""
@@ -87,6 +101,23 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await run_in_thread(self._write, state["messages"])
 
     after_agent, aafter_agent = before_model, abefore_model  # then the reply
+
+    def _resume(self, messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
+        session = self.session_id or get_thread(get_run_config())
+        if not self.resume or session is None or any(message.additional_kwargs.get(RESUMED) for message in messages):
+            return None
+        try:
+            with lease_run_memory(self.memory, get_run_config()) as memory:
+                earlier = [make_message(message) for message in memory.sessions.resume(session)]
+        except NotFoundError:
+            return None
+        except OpenClawMemoryError as error:
+            self._warn_once("not resumed", f"session {session!r} begins anew: {error}")
+            return None
+        ids = {message.id for message in earlier if message.id}
+        if any(message.id in ids for message in messages):
+            return None
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *earlier, *messages]}
 
     def _write(self, messages: Sequence[BaseMessage]) -> None:
         session = self.session_id or get_thread(get_run_config())
