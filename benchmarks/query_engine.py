@@ -158,7 +158,7 @@ def hybrid_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     by_engine, by_memory = [], []
     for workspace in workspaces([Path(folder) for folder in scale.folders]):
         with opened(workspace, MemoryConfig(), "static", scratch / "hybrid", "without") as memory:
-            index = OpenClawVectorStore(memory=memory).as_index()
+            index = OpenClawVectorStore(memory, include_notes=True).as_index()
             retriever = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=SHOWN_AT)
             for question in workspace.questions:
                 gold = workspace.gold(question)

@@ -90,6 +90,25 @@ class OpenClawRetriever(SessionRetriever):
         return await run_in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
 
 
+class _Passage(Document):
+    """A result as a document that is equal to that of the same lines for another question, whatever the scores.
+
+    Chains that ask several questions, such as `MultiQueryRetriever`, drop equal documents.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Document) and (self.id, self.page_content) == (other.id, other.page_content)
+
+    __hash__ = None  # type: ignore[assignment]  # as that of every document
+
+    def __reduce__(self) -> Any:
+        return Document.model_validate, (self.model_dump(),)
+
+
+# What keeps objects by the names of their classes, such as a checkpoint, has a plain document.
+_Passage.__module__, _Passage.__name__ = Document.__module__, Document.__name__
+
+
 def to_documents(results: SearchResults, memory: Memory | None = None) -> list[Document]:
     """Return one document per result, best first: its text is the snippet, its id the citation, the metadata JSON.
 
@@ -98,7 +117,7 @@ def to_documents(results: SearchResults, memory: Memory | None = None) -> list[D
     names = ("path", "start_line", "end_line", "score", "confidence", "source", "citation")
     search = {"mode": results.mode, "stale": results.stale} | ({"reason": results.reason} if results.reason else {})
     return [
-        Document(
+        _Passage(
             id=result.citation,
             page_content=result.snippet,
             metadata={

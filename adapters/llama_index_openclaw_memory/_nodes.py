@@ -156,7 +156,7 @@ def to_node(document: Written) -> BaseNode:
     LlamaIndex unreadable, which is said in the log. A person's own lines are a `TextNode` with their file as source.
     """
     if is_cited(document):
-        return make_cited_node(document.id, document.text, document.metadata, document.path, document.id)
+        return make_cited_node(document.id, document.text, document.metadata, {"citation": document.id})
     fields = _restore(document)
     kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
     same = {"id_": document.id, "metadata": dict(document.metadata)}
@@ -165,6 +165,12 @@ def to_node(document: Written) -> BaseNode:
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
         _log.warning(f"what {FIELD} says above the text of {document.path!r} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
+
+
+def to_found_node(document: Written) -> BaseNode:
+    """Convert a document that a search found to a node whose source says where its lines are."""
+    node = to_node(document)
+    return node if is_cited(document) else cite_node(node, document.path, {"citation": document.citation})
 
 
 def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -177,25 +183,35 @@ def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> di
     return {"text_resource": {**resource, "text": text} if text else resource}
 
 
-def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, citation: str) -> TextNode:
-    """Return lines of a file as a node with that file as its source.
+def cite_node(node: BaseNode, path: str, about: Mapping[str, Any]) -> BaseNode:
+    """Add a citation, and what else is known of a result, to the metadata of a node's source: no part of its hash."""
+    source = node.relationships.get(NodeRelationship.SOURCE)
+    if not isinstance(source, RelatedNodeInfo):
+        source = RelatedNodeInfo(node_id=path, node_type=ObjectType.DOCUMENT)
+    node.relationships[NodeRelationship.SOURCE] = source.model_copy(update={"metadata": {**source.metadata, **about}})
+    return node
+
+
+def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], about: Mapping[str, Any]) -> TextNode:
+    """Return lines of a file as a node with that file as its source, whose metadata are `about` the lines.
 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
     """
-    block = fence_results([(citation, text)])
+    block = fence_results([(metadata["citation"], text)])
     opening, place, below = block.split("\n", 2)
     harmless, closing = below.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))
-    return TextNode(
+    node = TextNode(
         id_=node_id,
         text=harmless,
         text_template=f"{head}\n{{content}}\n{closing}",
         metadata=dict(metadata),
-        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=path, node_type=ObjectType.DOCUMENT)},
         excluded_embed_metadata_keys=list(metadata),
         excluded_llm_metadata_keys=[name for name in metadata if name != "citation"],
     )
+    cite_node(node, metadata["path"], about)
+    return node
 
 
 def is_cited(document: Written) -> bool:

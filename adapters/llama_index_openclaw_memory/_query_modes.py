@@ -33,12 +33,10 @@ def answer(
     is_shown: Callable[[str], bool] | None = None,
     *,
     folder: str = "",
-    in_words: bool = False,
 ) -> Scored:
     """Return the documents that answer a query in its mode, best first, with their similarities.
 
-    With `is_shown` those alone whose path it allows, and with a `folder` those in it. `in_words` replaces the mode by
-    HYBRID where the vector of the query is that of its words.
+    With `is_shown` those alone whose path it allows, and with a `folder` those in it.
 
     Raises:
         QueryError: The mode is not in `_MODES`, an argument is missing or has a wrong value, or a filter is not valid.
@@ -63,25 +61,7 @@ def answer(
     is_filtered = bool(query.node_ids or query.doc_ids or (query.filters and query.filters.filters))
     if is_filtered and query.query_embedding is None and not (query.query_str or "").strip():
         return [(document, 0.0) for document in islice(_list_documents(origins, query, where), k)]
-    if in_words and _is_of_its_words(origins, query):
-        find = _search_both
     return find(origins, query, where)
-
-
-def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
-    """Tell whether the vector of a query is known to be that of its text.
-
-    It is not where a program looks for something else than it says, such as an answer that a model has made up.
-    """
-    if query.query_embedding is None:
-        origins.require_embedder()
-        origins.check(origins.get_query_model(query))
-        return True
-    vector = _get_vector(origins, query)
-    if origins.is_own(origins.model_there):
-        return origins.is_made_by_own(vector, query.query_str or "")
-    # The mode goes by this vector too, if a model was named: that is not asked again what it makes.
-    return origins.theirs is not None
 
 
 def _search_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:

@@ -146,13 +146,6 @@ class VectorOrigins:
             "OpenClawVectorStore(memory, embed_model=...), or delete those nodes and add them again"
         )
 
-    def is_made_by_own(self, vector: Sequence[float], question: str) -> bool:
-        """Tell whether the memory's own embedder makes this vector of a question; False if it fails."""
-        try:
-            return self.own is not None and Documents.is_same_vector(self.own.embed_query(question), vector)
-        except EmbedderError:
-            return False
-
 
 def make_source(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> VectorSource:
     """Return an embedder as the source of the vectors of nodes, of their texts in this mode."""

@@ -10,7 +10,7 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
 from llama_index_openclaw_memory._filters import to_search_filter
-from llama_index_openclaw_memory._nodes import make_cited_node
+from llama_index_openclaw_memory._nodes import cite_node, make_cited_node, to_node
 from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
@@ -41,9 +41,10 @@ class OpenClawRetriever(BaseRetriever):
 
     What is searched for is the `query_str` of a query; a vector that comes with it is left alone. The text of a node is
     the snippet, its id the citation; a model is shown it in a fence, below its citation. The metadata are plain JSON:
-    `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the search, whether the index was
-    `stale`, and a `reason` if only keywords were searched; lines of what a framework added have its metadata too, and
-    those of a record its fields, as `record`.
+    `path`, `start_line` and `end_line` (from 1), `source` and `citation`, and of the lines of a record its fields, as
+    `record`. A node that was added to the memory comes whole, as it was added, so that a fusion with the retriever of
+    an index has it once. `node.source_node.metadata` has the `citation` and the `spans` of any node, the `mode` of the
+    search, whether the index was `stale`, and a `reason` if only keywords were searched.
     """
 
     def __init__(
@@ -116,26 +117,20 @@ def _is_number(value: object, kind: Any) -> bool:
 
 
 def _to_nodes(results: SearchResults, memory: Memory) -> list[NodeWithScore]:
-    reason = {"reason": results.reason} if results.reason else {}
-    of_the_search = {"mode": results.mode, "stale": results.stale, **reason}
+    search = {"mode": results.mode, "stale": results.stale, **({"reason": results.reason} if results.reason else {})}
     nodes: dict[str, NodeWithScore] = {}
     for result in results:
+        about = {**search, "spans": [list(span) for span in result.spans], "citation": result.citation}
         document = memory.documents.read(result.path) if result.source == "memory" else None
-        # Nothing that differs by question, such as the confidence: LlamaIndex 0.14.0 fuses by the metadata too.
-        metadata = {
-            "path": result.path,
-            "start_line": result.start_line,
-            "end_line": result.end_line,
-            "spans": [list(span) for span in result.spans],
-            "source": result.source,
-            "citation": result.citation,
-            **of_the_search,
-            **memory.records.describe_result(result),
-            **(document.metadata if document else {}),
-        }
+        if document is not None:
+            node = cite_node(to_node(document), result.path, about)
+            nodes.setdefault(document.id, NodeWithScore(node=node, score=result.score))
+            continue
+        names = ("path", "start_line", "end_line", "source", "citation")
+        metadata = {name: getattr(result, name) for name in names} | memory.records.describe_result(result)
         node_id = result.citation
         if node_id in nodes:  # a further passage of one long line: LlamaIndex drops a node whose id it has seen
             node_id += f"~{sha256(result.snippet.encode('utf-8', 'replace')).hexdigest()[:8]}"
-        node = make_cited_node(node_id, result.snippet, metadata, result.path, result.citation)
+        node = make_cited_node(node_id, result.snippet, metadata, about)
         nodes[node_id] = NodeWithScore(node=node, score=result.score)
     return list(nodes.values())

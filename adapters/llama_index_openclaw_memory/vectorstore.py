@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: TC002 - pydantic reads it
 from llama_index.core.bridge.pydantic import Field
@@ -14,12 +14,11 @@ from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     MetadataFilters,
     VectorStoreQuery,
-    VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
 
 from llama_index_openclaw_memory._filters import build_filter, list_names
-from llama_index_openclaw_memory._nodes import is_cited, to_document, to_node
+from llama_index_openclaw_memory._nodes import is_cited, to_document, to_found_node, to_node
 from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory._session import get_session_key, use_run_memory
 from llama_index_openclaw_memory._vector_origin import VectorOrigins, make_source
@@ -48,9 +47,9 @@ _ADDED = "memory/notes/"  # the folder of what frameworks add
 class OpenClawVectorStore(BasePydanticVectorStore):
     """A memory as a vector store of LlamaIndex. Safe to use from several threads; async methods run in one.
 
-    Each node that is added becomes a Markdown file in `memory/notes/`, which a person may read, edit or delete.
-    Searches find a person's own notes as well: lines of them, as nodes whose id is the citation. These are never
-    changed or deleted from here.
+    Each node that is added becomes a Markdown file in `memory/notes/`, which a person may read, edit or delete. With
+    `include_notes`, searches find a person's own notes as well: lines of them, as nodes whose id is the citation.
+    These are never changed or deleted from here.
     """
 
     stores_text: bool = True
@@ -59,8 +58,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     collection: str | None = Field(default=None, exclude=True)
     session_key: str | None = Field(default=None, exclude=True)
-    default_mode: Literal["default", "hybrid"] = Field(default="hybrid", exclude=True)
-    only_added: bool = Field(default=False, exclude=True)
+    include_notes: bool = Field(default=False, exclude=True)
 
     def __init__(self, memory: MemoryChoice, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """Make a store over an open memory.
@@ -73,8 +71,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             fields: `session_key` says where answers are read, as for `memory_tools`; by default it is the `session_key`
                 of LlamaIndex's `instrument_tags` around each call. `collection` names a collection: its nodes lie in
                 `memory/notes/<collection>/` with ids of their own, and only these are found and deleted.
-                `default_mode="default"` has LlamaIndex's mode `default` go by vectors alone, whatever is asked.
-                `only_added=True` leaves people's notes and transcripts out.
+                `include_notes=True` has searches find people's notes and transcripts too.
 
         Raises:
             TypeError: `memory` is not a memory.
@@ -295,15 +292,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that answer, best first, with their similarities: larger is better.
 
-        Nodes that were added come as they were, with the same hash; `get_citation` says where they are. A person's
-        lines have that as `metadata["citation"]`.
+        Nodes that were added come as they were, with the same hash; `node.source_node.metadata["citation"]` says where
+        their lines are.
 
-        DEFAULT is HYBRID for a question in words whose vector is that of the words, as an index of LlamaIndex asks,
-        unless `default_mode` says otherwise; for any other vector it ranks by cosines. TEXT_SEARCH and SPARSE go by
-        words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's own search, with scores of 0..1; with an `alpha`, or
-        if the nodes came with vectors of another model than the memory's, both legs are scaled to 0..1 and added,
-        vectors times alpha. MMR leaves out nodes that repeat the one before: `mmr_threshold` 1 ranks by nearness alone,
-        0 by difference alone.
+        DEFAULT ranks by cosines. TEXT_SEARCH and SPARSE go by words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's
+        own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another model than the
+        memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out nodes that repeat the one
+        before: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
 
         Args:
             query: Mode, vector or text, counts and filters. Empty `node_ids` and `doc_ids` leave out nothing; a
@@ -321,31 +316,19 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             raise InvalidInputError(f"query takes no {', '.join(sorted(unknown))}: leave it out")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        is_default = query.mode == VectorStoreQueryMode.DEFAULT
-        in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
         audience = find_audience(self.memory, get_session_key(self.session_key))
         is_shown = None if audience.is_user_alone else audience.may_see
-        results = answer(self._origins, query, is_shown, folder=self._folder, in_words=in_words)
+        results = answer(self._origins, query, is_shown, folder=self._folder)
         return VectorStoreQueryResult(
-            nodes=[to_node(document) for document, _ in results],
+            nodes=[to_found_node(document) for document, _ in results],
             similarities=[score for _, score in results],
             ids=[document.id for document, _ in results],
         )
 
-    @use_run_memory
-    def get_citation(self, node: BaseNode) -> str:
-        """Return the citation of a node, such as `memory/notes/cook.md#L6-L7`; "" if it is in no file.
-
-        Args:
-            node: A node that was found here, or added.
-        """
-        documents = self._origins.documents.get([node.node_id])
-        return documents[0].citation if documents else ""
-
     @property
     def _folder(self) -> str:
         """The folder of the documents that count, or ""."""
-        return _ADDED if self.only_added else ""
+        return "" if self.include_notes else _ADDED
 
     def _list_documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = build_filter(filters, folder=self._folder)

@@ -117,7 +117,8 @@ def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memor
     from llama_index_openclaw_memory import memory_tools as llama_tools
 
     own = {"session_key": key} if named else {}
-    store, retriever = OpenClawVectorStore(memory, **own), OpenClawRetriever(memory, min_score=0, **own)
+    store = OpenClawVectorStore(memory, include_notes=True, **own)
+    retriever = OpenClawRetriever(memory, min_score=0, **own)
     get = next(tool for tool in llama_tools(memory, **own) if tool.metadata.name == "memory_get")
     with instrument_tags({} if named or key is None else {"session_key": key}):
         assert paths(found.node for found in retriever.retrieve(QUESTION)) == seen

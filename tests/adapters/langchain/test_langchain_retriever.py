@@ -1,14 +1,17 @@
 """The retriever does what LangChain expects of one, and says where each document comes from."""
 
+import pickle
 from typing import ClassVar
 
 import pytest
 from contract_search import FILTERS, QUESTION, Found, RetrieverContract
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.runnables import ConfigurableField
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
 from openclaw_memory import Memory
@@ -48,7 +51,7 @@ class TestContract(RetrieverContract):
         ):  # fmt: skip
             once = OpenClawRetriever(memory=dated, **settings).invoke("boiler")
             assert every.invoke("boiler", **settings) == await every.ainvoke("boiler", **settings) == once
-            assert every.invoke("boiler") != once
+            assert [one.metadata for one in every.invoke("boiler")] != [one.metadata for one in once]
 
     def test_a_filter_of_one_call_or_of_the_run_takes_the_place_of_the_field(self, dated):
         nowhere = OpenClawRetriever(memory=dated, k=50, min_score=0, filter={"path": "nowhere/"})
@@ -70,6 +73,30 @@ class TestContract(RetrieverContract):
                 OpenClawRetriever(memory=household).invoke("boiler", **settings)
             with pytest.raises(QueryError, match=said):
                 await OpenClawRetriever(memory=household).ainvoke("boiler", **settings)
+
+
+def test_what_several_questions_find_is_equal_whatever_the_scores(household):
+    retriever = OpenClawRetriever(memory=household, k=3)
+    questions = (QUESTION, "The boiler is serviced by whom?", "boiler service in October")
+    every = [document for question in questions for document in retriever.invoke(question)]
+    # As `MultiQueryRetriever` drops what it has.
+    once = [document for number, document in enumerate(every) if document not in every[:number]]
+    assert len(once) == len({document.id for document in every}) < len(every)
+    assert len({document.metadata["score"] for document in every if document == every[0]}) > 1
+
+
+def test_what_is_kept_of_a_result_is_a_plain_document(retriever, caplog):
+    (best, *_) = retriever.invoke(QUESTION)
+    serde = JsonPlusSerializer()
+    for kept in (
+        serde.loads_typed(serde.dumps_typed(best)),
+        pickle.loads(pickle.dumps(best)),
+        best.model_copy(deep=True),
+    ):
+        assert (kept.metadata, kept == best) == (best.metadata, True)
+        assert isinstance(kept, Document)
+    assert best != Document("other", id=best.id)
+    assert not caplog.records
 
 
 class TestStandard(RetrieversIntegrationTests):

@@ -50,8 +50,8 @@ def make_own():
 
 @pytest.fixture
 def own(static_memory):
-    """A store filled with vectors of the memory's own embedder."""
-    return OpenClawVectorStore(static_memory)
+    """A store filled with vectors of the memory's own embedder, that finds people's notes too."""
+    return OpenClawVectorStore(static_memory, include_notes=True)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def ids(found):
 def own(tmp_path):
     """A store in a memory with the embedder that ships."""
     with Memory.open(tmp_path) as opened:
-        yield OpenClawVectorStore(opened)
+        yield OpenClawVectorStore(opened, include_notes=True)
 
 
 @pytest.fixture(params=["own", "theirs", "unnamed"])
@@ -114,6 +114,10 @@ def test_the_index_of_a_store_goes_by_words_and_meaning_unless_a_mode_is_given(o
     assert index.as_retriever(vector_store_query_mode="mmr")._vector_store_query_mode.value == "mmr"
     with pytest.raises(ConfigError, match=r"OpenClawVectorStore\(memory, embed_model=...\)"):
         own.as_index(embed_model=WORDS)
+    for make in (index.as_retriever, index.as_query_engine):
+        with pytest.raises(ConfigError, match=r"takes no filter: .*filters="):
+            make(filter={"of": "cook"})
+    index.as_chat_engine("condense_question", MockLLM(), similarity_top_k=1, streaming=True, verbose=True)
     index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
     found = index.as_query_engine(llm=MockLLM(), similarity_top_k=1).query("Who cooks?").source_nodes
     assert [(one.node_id, one.score) for one in found] == [

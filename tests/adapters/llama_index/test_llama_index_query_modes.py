@@ -41,7 +41,7 @@ def test_people_s_notes_are_found_by_vectors_of_the_memorys_own_model(own, note)
 
 
 def test_people_s_notes_are_not_compared_with_vectors_of_another_model(static_memory, note):
-    store = OpenClawVectorStore(static_memory, embed_model=WordEmbedding(dims=256), default_mode="default")
+    store = OpenClawVectorStore(static_memory, embed_model=WordEmbedding(dims=256), include_notes=True)
     assert store.query(asking("Zeppelin", 9)).ids == []
     store.add(facts(store.embedding))
     assert set(store.query(asking("Zeppelin", 9)).ids) == set(FACTS)
@@ -89,7 +89,7 @@ def test_hybrid_is_the_memorys_own_search(own, static_memory):
 def test_alpha_leads_from_the_order_of_words_to_that_of_vectors(own):
     question = "When is the launch, Piotr?"
     by_words = own.query(asking(question, 4, "sparse"))
-    by_vectors = OpenClawVectorStore(own.memory, default_mode="default").query(asking(question, 4))
+    by_vectors = own.query(asking(question, 4))
     assert own.query(asking(question, 4, "hybrid", alpha=0)).ids == by_words.ids
     assert own.query(asking(question, 4, "hybrid", alpha=1)).ids == by_vectors.ids
     between = own.query(asking(question, 4, "hybrid", alpha=0.5))

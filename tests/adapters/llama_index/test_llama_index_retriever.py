@@ -52,7 +52,9 @@ class TestContract(RetrieverContract):
 
     @staticmethod
     def as_found(nodes):
-        return [Found(one.node_id, one.text, one.score, one.metadata) for one in nodes]
+        return [
+            Found(one.node_id, one.text, one.score, {**one.node.source_node.metadata, **one.metadata}) for one in nodes
+        ]
 
     def asked(self, retriever, question):
         return self.as_found(retriever.retrieve(question))

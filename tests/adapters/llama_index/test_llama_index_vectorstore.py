@@ -1,6 +1,7 @@
 """LlamaIndex's vector store over a memory: every mode, whose vectors, and what only Markdown can promise."""
 
 import pickle
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowe
 
 
 class TestContract(VectorStoreContract):
-    of = OpenClawVectorStore
+    of = partial(OpenClawVectorStore, include_notes=True)
     modes = "default", "hybrid", "text_search", "mmr"
     diverse: ClassVar = {"mode": "mmr", "mmr_threshold": 0.3}
 
@@ -95,8 +96,8 @@ def test_a_store_over_a_folder_makes_it(tmp_path):
         OpenClawVectorStore.from_params(tmp_path / "file")
 
 
-def test_people_s_notes_can_be_left_out(own, static_memory, note):
-    alone = OpenClawVectorStore(static_memory, only_added=True)
+def test_people_s_notes_are_left_out_unless_they_are_asked_for(own, static_memory, note):
+    alone = OpenClawVectorStore(static_memory)
     for mode in ("default", "hybrid", "text_search", "mmr"):
         asked = asking("Anna's boat is called Zeppelin.", 9, mode)
         assert note in own.query(asked).ids
@@ -104,28 +105,13 @@ def test_people_s_notes_can_be_left_out(own, static_memory, note):
     assert alone.get_nodes([note, "cook"]) == own.get_nodes(["cook"])
 
 
-@pytest.mark.usefixtures("note")
-@pytest.mark.parametrize("embed_model", [None, WORDS], ids=["own", "theirs"])
-def test_an_index_that_llamaindex_makes_finds_what_that_of_the_store_does(static_memory, embed_model):
-    store = OpenClawVectorStore(static_memory, embed_model)
-    store.add(facts(store.embedding))
-    made = VectorStoreIndex.from_vector_store(store, embed_model=store.embedding)
-    for question in ("What is Anna's boat called?", "Who cooks?"):
-        found = made.as_retriever(similarity_top_k=3).retrieve(question)
-        assert found == store.as_index().as_retriever(similarity_top_k=3).retrieve(question)
-        assert found == made.as_retriever(similarity_top_k=3, vector_store_query_mode="hybrid").retrieve(question)
-        by_vectors = OpenClawVectorStore(static_memory, embed_model, default_mode="default")
-        alone = VectorStoreIndex.from_vector_store(by_vectors, embed_model=store.embedding)
-        assert found != alone.as_retriever(similarity_top_k=3).retrieve(question)
-
-
-def test_a_vector_that_is_not_of_the_words_is_searched_by_itself(own, note):
-    of_another = VectorStoreQuery(own.embedding.get_query_embedding(FACTS["cook"]), 3, query_str="Zeppelin")
-    alone = VectorStoreQuery(of_another.query_embedding, 3)
-    assert own.query(of_another) == own.query(alone)
-    assert own.query(alone).ids[0] == "cook"
-    assert own.query(alone).similarities[0] == pytest.approx(1, abs=1e-6)
-    assert own.query(asking("Zeppelin", embedding=own.embedding)).ids[0] == note
+def test_the_mode_default_goes_by_vectors_alone_as_in_llamaindex(own):
+    asked = asking("Who cooks on Friday?", 4, embedding=own.embedding)
+    by_cosines = own.query(VectorStoreQuery(asked.query_embedding, 4))
+    assert own.query(asked) == by_cosines
+    assert own.query(asking("Who cooks on Friday?", 4, "hybrid")) != by_cosines
+    made = VectorStoreIndex.from_vector_store(own, embed_model=own.embedding).as_retriever(similarity_top_k=4)
+    assert [one.node_id for one in made.retrieve("Who cooks on Friday?")] == by_cosines.ids
 
 
 def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
