@@ -9,6 +9,5 @@ from .middleware import (
     OpenClawTranscriptMiddleware as OpenClawTranscriptMiddleware,
 )
 from .retriever import OpenClawRetriever as OpenClawRetriever
-from .self_query import OpenClawTranslator as OpenClawTranslator
 from .tools import memory_tools as memory_tools, OpenClawToolkit as OpenClawToolkit
 from .vectorstore import OpenClawVectorStore as OpenClawVectorStore

@@ -96,8 +96,8 @@ class _Passage(Document):
     Chains that ask several questions, such as `MultiQueryRetriever`, drop equal documents.
     """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Document) and (self.id, self.page_content) == (other.id, other.page_content)
+    def __eq__(self, document: object) -> bool:
+        return isinstance(document, Document) and (self.id, self.page_content) == (document.id, document.page_content)
 
     __hash__ = None  # type: ignore[assignment]  # as that of every document
 

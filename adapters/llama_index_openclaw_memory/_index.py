@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @cache
 def _list_arguments() -> frozenset[str]:
-    """List what a retriever takes, and the engines over it: LlamaIndex hands theirs on to it."""
+    """List the arguments of a retriever, and of the engines over it: LlamaIndex hands these on to it."""
     engines = (ContextChatEngine, CondenseQuestionChatEngine, CondensePlusContextChatEngine, SimpleChatEngine)
     makers = (VectorIndexRetriever, RetrieverQueryEngine.from_args, *(engine.from_defaults for engine in engines))
     return frozenset({"vector_store_kwargs"}.union(*(signature(maker).parameters for maker in makers)) - {"kwargs"})

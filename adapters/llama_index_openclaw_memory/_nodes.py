@@ -168,7 +168,7 @@ def to_node(document: Written) -> BaseNode:
 
 
 def to_found_node(document: Written) -> BaseNode:
-    """Convert a document that a search found to a node whose source says where its lines are."""
+    """Convert a result to a node with the citation in its source."""
     node = to_node(document)
     return node if is_cited(document) else cite_node(node, document.path, {"citation": document.citation})
 
@@ -184,7 +184,7 @@ def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> di
 
 
 def cite_node(node: BaseNode, path: str, about: Mapping[str, Any]) -> BaseNode:
-    """Add a citation, and what else is known of a result, to the metadata of a node's source: no part of its hash."""
+    """Add a citation and other facts about a result to the metadata of a node's source, which its hash leaves out."""
     source = node.relationships.get(NodeRelationship.SOURCE)
     if not isinstance(source, RelatedNodeInfo):
         source = RelatedNodeInfo(node_id=path, node_type=ObjectType.DOCUMENT)
@@ -193,7 +193,7 @@ def cite_node(node: BaseNode, path: str, about: Mapping[str, Any]) -> BaseNode:
 
 
 def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], about: Mapping[str, Any]) -> TextNode:
-    """Return lines of a file as a node with that file as its source, whose metadata are `about` the lines.
+    """Return lines of a file as a node with that file as its source, which has the metadata `about`.
 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
