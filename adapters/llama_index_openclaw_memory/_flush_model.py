@@ -49,7 +49,7 @@ def flush(
 
     def prepare(turn: FlushTurn) -> tuple[Conversation, FlushModel[ChatMessage]]:
         can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-        tools = [MemoryTool(lambda _key, _user_message: turn.tool, "")]
+        tools = [MemoryTool(lambda: turn.tool)]
         return readable, FlushModel(
             ask=partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm),
             system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),

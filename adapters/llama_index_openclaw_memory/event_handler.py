@@ -27,7 +27,7 @@ from pydantic import Field, PrivateAttr, SkipValidation
 from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, get_window, open_flush
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, convert_messages, estimate_text, list_calls
-from llama_index_openclaw_memory._session import SESSION_TAG, lease_run_memory, remember
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
@@ -72,15 +72,16 @@ class MemoryFlushEventHandler(BaseEventHandler):
     `OpenClawMemoryBlock`. What a reply says that it has read and said is added to `inputTokens` and `outputTokens` of
     its session in `sessions.json`.
 
-    A call belongs to the session that its tag names: `with instrument_tags({"session_key": "alice"}): ...`. A handler
-    with a `session_key` ignores calls of other sessions. One that is added later for the same memory and `session_key`
-    replaces this one. In an event loop, a flush runs in a thread; the end of the program waits for it.
+    A call belongs to the session of its run, which has a `session_key` in its state or as a tag:
+    `with instrument_tags({"session_key": "alice"}): ...`. A handler with a `session_key` ignores calls of other
+    sessions. One that is added later for the same memory and `session_key` replaces this one. In an event loop, a flush
+    runs in a thread; the end of the program waits for it.
 
     Args:
-        memory: Where to save, or a selector of one for each call: see `memory_tools`.
+        memory: Where to save, or a selector of one for each call: see `OpenClawToolSpec`.
         llm: The model that writes the memories.
         window: The tokens that a conversation has room for, by default three quarters of the context window of `llm`.
-        session_key: The session of calls without a tag, by default `main`.
+        session_key: The session of calls whose run names none, by default `main`.
         token_counter: Counts the tokens of a text, by default four characters as one. What the provider reports counts
             where it is more.
 
@@ -189,13 +190,14 @@ class MemoryFlushEventHandler(BaseEventHandler):
                 detector.fail_call(call, sys.exception() or RuntimeError(event.err_str))
 
     def _begin(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
-        tagged = event.tags.get(SESSION_TAG)
-        if self._is_replaced():
+        if event.tags.get(Flush.TAG) or self._is_replaced():
             return
-        if event.tags.get(Flush.TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
+        # An event is handled where the call is made, within the run.
+        session = get_session_key(conversation=self.session_key or "main") or "main"
+        if self.session_key not in {None, session}:
             return
-        leased = lease_run_memory(self.memory)  # an event is handled where the call is made
-        key = _make_key(self.session_key or str(tagged or "main"), leased)
+        leased = lease_run_memory(self.memory, session)
+        key = _make_key(session, leased)
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return

@@ -1,8 +1,9 @@
-"""`OpenClawMemoryBlock`: keep and flush messages that LlamaIndex's `Memory` ejects, and recall relevant memory."""
+"""`OpenClawMemoryBlock`: keep and flush messages that LlamaIndex's `Memory` ejects, and show the model its memory."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import threading
 from collections import OrderedDict
@@ -10,39 +11,42 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
+from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
-from llama_index_openclaw_memory._flush_model import get_window
+from llama_index_openclaw_memory._flush_model import ask_model, get_window
 from llama_index_openclaw_memory._messages import as_text, convert_messages, render_text
-from llama_index_openclaw_memory._prompt import PromptBlock
-from llama_index_openclaw_memory._session import lease_run_memory, remember
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, RunMemory
-from openclaw_memory.tools import fence_results, recall, with_fewer_results
+from openclaw_memory.tools import compose_session_start, fence_results, find_audience, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from llama_index.core.tools import BaseTool
+
     from openclaw_memory.types import Source
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
-_SESSIONS = 64  # whose latest block is kept
+_SESSIONS = 64  # whose latest texts are kept
 _UNWRITTEN = "earlier messages, not saved yet"  # what a model is shown above them
 _BETWEEN_BLOCKS = re.compile(r"\n\n(?=<recalled-memory )")  # no text in a block holds the name of its fence
 _WAITING = 4096  # sessions that are known to wait for a flush; what of others waits is in their transcripts
 
 
-class OpenClawMemoryBlock(PromptBlock):
+class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     """An agent's memory as a block of LlamaIndex's `Memory`: `Memory.from_defaults(memory_blocks=[block])`.
 
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
@@ -54,12 +58,19 @@ class OpenClawMemoryBlock(PromptBlock):
     is flushed; the end of the program waits for both.
 
     `Memory` shows the model what is relevant to the latest message of the user's: fenced, and nothing of a transcript
-    that the model is shown anyway. It stays the same until that is answered, or messages go out of view.
+    that the model is shown anyway. It stays the same until that is answered, or messages go out of view. Before it
+    stands, if asked for, what the session starts with, and a hint at what the message wants of the memory. A memory
+    that fails costs these texts, never the turn: one warning is logged for each kind of failure.
 
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
+    memory: Any = Field(exclude=True, repr=False)
     llm: LLM | None = Field(default=None, exclude=True, repr=False)
+    session_key: str | None = None
+    session_start: bool = False
+    tool_names: tuple[str, ...] = ()
+    intent: LLM | None = Field(default=None, exclude=True, repr=False)
     flush_tokens: int | None = None
     max_chars: int | None = None
     max_results: int | None = None
@@ -67,12 +78,13 @@ class OpenClawMemoryBlock(PromptBlock):
     source: Any = None
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
-    failure = "nothing could be recalled"
-
     _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _recalled_blocks: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
+    _hints: OrderedDict[tuple[Path, str, str], str] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
+    _reported: set[object] = PrivateAttr(default_factory=set)
+    _detector_of: Any = PrivateAttr(default=None)
 
     def __init__(
         self,
@@ -80,6 +92,9 @@ class OpenClawMemoryBlock(PromptBlock):
         *,
         llm: LLM | None = None,
         session_key: str | None = None,
+        session_start: bool = False,
+        tools: Sequence[BaseTool] = (),
+        intent: LLM | None = None,
         flush_tokens: int | None = None,
         max_chars: int | None = None,
         max_results: int | None = None,
@@ -92,13 +107,18 @@ class OpenClawMemoryBlock(PromptBlock):
         """Make a block over a memory.
 
         Args:
-            memory: Where ejected messages are kept, or a selector of one for each run; see `memory_tools`.
+            memory: Where ejected messages are kept, or a selector of one for each run; see `OpenClawToolSpec`.
             llm: The model that writes notes.
-            session_key: The session. Default: the `session_id` of the `Memory`, else `main`; where it names a group or
-                a channel, nothing private is shown.
+            session_key: The session. Default: that of the run, see `OpenClawToolSpec`, else the `session_id` of the
+                `Memory`, else `main`; where it names a group or a channel, nothing private is shown.
+            session_start: Whether to show what a session starts with, see `compose_session_start`: how to use the
+                `tools`, `SOUL.md`, `MEMORY.md`, and the notes of yesterday and today.
+            tools: The agent's tools, which a block does not see.
+            intent: A small, fast model that is asked once a turn what the user's message wants of the memory, see
+                `openclaw_memory_intent`; the agent's model is shown a hint. In groups it is not asked.
             flush_tokens: How much is flushed at once, estimated at four characters each. Default:
                 `config.compaction.soft_threshold_tokens`.
-            max_chars: The most characters that are shown. Default: `config.recall.max_chars`.
+            max_chars: The most characters that are recalled. Default: `config.recall.max_chars`.
             max_results: As for `Memory.search`.
             min_score: Likewise.
             source: Likewise.
@@ -109,13 +129,17 @@ class OpenClawMemoryBlock(PromptBlock):
 
         Raises:
             TypeError: `memory` is not a memory.
-            ConfigError: `llm` is no model, or `flush_tokens` no whole number of at least 1.
+            ConfigError: `llm` or `intent` is no model, `flush_tokens` no whole number of at least 1, or
+                `openclaw_memory_intent` is not installed.
             ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
                 value; and in a run that has no value for the template of its memory.
         """
         choice = RunMemory.read_choice(memory)
-        if llm is not None and not isinstance(llm, LLM):
-            raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself, or None")
+        for role, model in (("llm", llm), ("intent", intent)):
+            if model is not None and not isinstance(model, LLM):
+                raise ConfigError(
+                    f"{role} must be an LLM of LlamaIndex, not {model!r:.80}: give the model itself, or None"
+                )
         is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)
         if flush_tokens is not None and not (is_whole and flush_tokens >= 1):
             raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {flush_tokens!r}")
@@ -123,8 +147,14 @@ class OpenClawMemoryBlock(PromptBlock):
             flush_tokens = choice.config.compaction.soft_threshold_tokens
         options |= {"memory": choice, "llm": llm, "session_key": session_key, "flush_tokens": flush_tokens}
         options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
+        options |= {"intent": intent, "session_start": session_start}
+        options |= {"tool_names": tuple(tool.metadata.get_name() for tool in tools)}
         options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
         super().__init__(name=name, **options)
+        self._detector_of = None if intent is None else load_plugin("detectors", "intent")
+
+    def __deepcopy__(self, _memo: object = None) -> Self:
+        return self  # like the memory, by frameworks that copy their parts
 
     # --- what is ejected ---
 
@@ -139,7 +169,8 @@ class OpenClawMemoryBlock(PromptBlock):
         await self._take(messages, None)
 
     async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
-        key, leased = self._get_key(session_id), lease_run_memory(self.memory)
+        key = self._get_key(session_id)
+        leased = lease_run_memory(self.memory, key)
         with self._lock:
             self._recalled_blocks.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
@@ -168,7 +199,8 @@ class OpenClawMemoryBlock(PromptBlock):
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
         if session_id is not None:
-            self._get_ejected(lease_run_memory(self.memory), self._get_key(session_id)).flush()
+            key = self._get_key(session_id)
+            self._get_ejected(lease_run_memory(self.memory, key), key).flush()
             return
         for ejected in list(self._ejected.values()):
             if ejected.waits:
@@ -190,16 +222,71 @@ class OpenClawMemoryBlock(PromptBlock):
         """`settle` that lets the loop go on."""
         await run_in_thread(self.settle)
 
-    # --- what is recalled ---
+    # --- what is shown ---
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        return await run_in_thread(self._compose, messages or [], block_kwargs.get("session_id"))
 
     def _compose(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
-        return "\n\n".join(filter(None, (self._show_unwritten(session_id), self._recall(messages, session_id))))
+        """Compose the text next to the messages, its most stable part first."""
+        key = self._get_key(session_id)
+        parts = self._start, self._suggest, self._show_unwritten, self._recall
+        return "\n\n".join(filter(None, (self._guard(part, messages, key) for part in parts)))
 
-    def _show_unwritten(self, session_id: str | None) -> str:
-        """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
-        leased = lease_run_memory(self.memory)
+    def _guard(
+        self, part: Callable[[Sequence[ChatMessage], str], str], messages: Sequence[ChatMessage], key: str
+    ) -> str:
+        """Return a part of the text; "" if the memory fails."""
+        try:
+            return part(messages, key)
+        except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            words = f"nothing of the memory is shown, as it failed: {type(error).__name__}: {error}"
+            self._warn_once(type(error), words)
+            return ""
+
+    def _warn_once(self, topic: object, words: str) -> None:
+        if topic not in self._reported:
+            self._reported.add(topic)
+            logging.getLogger(type(self).__module__).warning(words)
+
+    def _start(self, _messages: Sequence[ChatMessage], key: str) -> str:
+        if not self.session_start:
+            return ""
+        with lease_run_memory(self.memory, key) as memory:
+            return compose_session_start(memory, self.tool_names, session_key=key)
+
+    def _suggest(self, messages: Sequence[ChatMessage], key: str) -> str:
+        """Ask a model once a turn for the intent of the user's latest message, and return a hint at it."""
+        latest = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
+        message = strip_recalled(latest.content or "") if latest is not None else ""
+        if not (message and self.intent):
+            return ""
+        with lease_run_memory(self.memory, key) as memory:
+            detector, turn = self._detector_of(memory.config), (memory.workspace.root, key, message)
+            if not (find_audience(memory, key).is_user_alone and detector.is_worth_asking(message)):
+                return ""
         with self._lock:
-            ejected = self._ejected.get((leased.folder, self._get_key(session_id)))
+            if (text := self._hints.get(turn)) is not None:
+                return text
+        intent = detector.detect(message, partial(ask_model, self.intent))
+        if intent.reason is not None:
+            words = f"nothing is suggested for a message: {intent.reason}"
+            self._warn_once(tuple(intent.reason.split(": ")[:2]), words)
+        suggestion = detector.suggest(intent)
+        search = next((name for name in self.tool_names if name.endswith("_memory_search")), "")
+        name = search.removesuffix("_memory_search") or None  # of the memory, for an agent with several
+        text = "" if suggestion is None else detector.write_instructions(suggestion, name=name)
+        with self._lock:
+            remember(self._hints, turn, text, _SESSIONS)
+        return str(text)
+
+    def _show_unwritten(self, _messages: Sequence[ChatMessage], key: str) -> str:
+        """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
+        leased = lease_run_memory(self.memory, key)
+        with self._lock:
+            ejected = self._ejected.get((leased.folder, key))
         messages = [] if ejected is None else ejected.unwritten
         window = None if self.llm is None else get_window(self.llm)
         most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
@@ -208,32 +295,25 @@ class OpenClawMemoryBlock(PromptBlock):
             messages.pop(0)
         return fence_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
 
-    def _recall(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+    def _recall(self, messages: Sequence[ChatMessage], key: str) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
         position = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
         latest = messages[position - 1] if position else ChatMessage("")
         question = (strip_recalled(latest.content or "") or strip_recalled(render_text(latest))).strip()
         if not question:
             return ""
-        leased, turn = lease_run_memory(self.memory), _digest(messages[:position])
-        place = leased.folder, self._get_key(session_id)
+        place, turn = (lease_run_memory(self.memory, key).folder, key), _digest(messages[:position])
         with self._lock:
             before, block = self._recalled_blocks.get(place, ("", ""))
         if before == turn:
             return block
-        block = self._search(place[1], question, messages)
+        names = ("max_chars", "max_results", "min_score", "source")
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        with lease_run_memory(self.memory, key) as memory:
+            block = recall(memory, question, session_key=key, in_view=convert_messages(messages), **settings)
         with self._lock:
             remember(self._recalled_blocks, place, (turn, block), _SESSIONS)
         return block
-
-    def _search(self, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
-        names = ("max_chars", "max_results", "min_score", "source")
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-
-        def search(memory: Memory, _key: str | None) -> str:
-            return recall(memory, question, session_key=key, in_view=convert_messages(messages), **settings)
-
-        return self._read_memory(key, search) or ""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the block without its last results until so many tokens are saved; None if nothing is left."""
@@ -255,7 +335,7 @@ class OpenClawMemoryBlock(PromptBlock):
         return len(self.tokenizer_fn("\n\n".join([*before, last]).strip())) <= most
 
     def _get_key(self, session_id: str | None) -> str:
-        return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
+        return (get_session_key(self.session_key, session_id) or "").strip() or MAIN
 
 
 def _digest(messages: Iterable[ChatMessage]) -> str:

@@ -62,13 +62,12 @@ class OpenClawRetriever(BaseRetriever):
         """Make a retriever over a memory.
 
         Args:
-            memory: The memory, or a selector of one for each run; see `memory_tools`.
+            memory: The memory, or a selector of one for each run; see `OpenClawToolSpec`.
             similarity_top_k: The most nodes that are returned, 1..1000. Default: 6 (`config.search.max_results`), or as
                 many as fit.
             min_score: The least score, 0..1. Default: that of the memory's configuration.
             callback_manager: Default: that of LlamaIndex's `Settings`.
-            session_key: Where the answer is read, as for `memory_tools`; in groups less is shown. Default: the
-                `session_key` of LlamaIndex's `instrument_tags` around the call.
+            session_key: Where the answer is read, as for `OpenClawToolSpec`; in groups less is shown.
             max_chars: The most characters of all nodes together, as for `Memory.search`.
             filters: Which lines count, as for `Memory.search`, `{"path": "memory/2026-*", "since": "2026-01-31"}`, or
                 LlamaIndex's filters with these names as keys, all of which must hold.
@@ -95,11 +94,12 @@ class OpenClawRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **kwargs)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with lease_run_memory(self.memory) as memory:
+        key = get_session_key(self.session_key)
+        with lease_run_memory(self.memory, key) as memory:
             results = search_for(
                 memory,
                 query_bundle.query_str,
-                session_key=get_session_key(self.session_key),
+                session_key=key,
                 max_results=self.similarity_top_k,
                 max_chars=self.max_chars,
                 min_score=self.min_score,

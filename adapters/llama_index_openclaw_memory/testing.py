@@ -9,12 +9,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from llama_index.core.base.llms import types as llm_types
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -22,6 +20,7 @@ from llama_index.core.base.llms.types import (
     LLMMetadata,
     MessageRole,
     TextBlock,
+    ToolCallBlock,
 )
 from llama_index.core.llms import LLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptedLLM", "TextOnlyLLM", "make_call", "quote_sentence", "respond_with"]
 
-# Older versions of LlamaIndex have no blocks for calls.
-ToolCallBlock = getattr(llm_types, "ToolCallBlock", None)
 Reply = ChatMessage | str | BaseException
 Script = Callable[[Sequence[ChatMessage], Sequence[str]], Reply]
 CompletionPieces = AsyncGenerator[CompletionResponse, None]
@@ -150,11 +147,7 @@ def respond_with(*replies: Reply) -> Script:
 
 
 def make_call(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
-    """Return a reply that calls the tool `name`: as a block, or as OpenAI did it before there were blocks."""
-    if ToolCallBlock is None:
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        call_of = {"tool_calls": [{"id": call_id, "type": "function", "function": function}]}
-        return ChatMessage(role=MessageRole.ASSISTANT, content="", additional_kwargs=call_of)
+    """Return a reply that calls the tool `name`."""
     call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
 

@@ -7,18 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.async_utils import asyncio_run
 from llama_index.core.tools.function_tool import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, ToolOutput
-from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
-from openclaw_memory import tools as core
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, read_user_message
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import RunMemory
+from openclaw_memory.tools import memory_tools
 
 if TYPE_CHECKING:
     from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
@@ -26,72 +24,62 @@ if TYPE_CHECKING:
     from openclaw_memory.runs import MemoryChoice
     from openclaw_memory.types import Source, Tool
 
-# The name that LlamaIndex's own examples give to the parameter by which an agent hands over the context of a run.
-CONTEXT = "ctx"
-USER_SAID = "user_msg_str"  # where LlamaIndex's agents keep the user's message of a run
-
 
 class MemoryTool(FunctionTool):
     """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
-    def __init__(
-        self,
-        tool_for: Callable[[str | None, str | None], Tool],
-        session_key: str | None,
-        metadata: ToolMetadata | None = None,
-    ) -> None:
-        tool = tool_for(session_key, None)
+    def __init__(self, make_tool: Callable[[], Tool], metadata: ToolMetadata | None = None) -> None:
+        """Take a function that makes the tool of a run, when it is called in that."""
+        tool = make_tool()
         description = metadata or ToolMetadata(tool.description, tool.name, _make_arguments_model(tool))
-        super().__init__(fn=_make_function(tool), metadata=description)
-        self.tool_for = tool_for
-        self.session_key = session_key
-        # Agents pass the context of their run, which other callers need not: FunctionTool would insist on it.
-        self.requires_context = session_key is None or tool.name.endswith("memory_erase")
-        self.ctx_param_name = CONTEXT if self.requires_context else None
+        super().__init__(fn=_make_function(tool, make_tool), metadata=description)
+        self.make_tool = make_tool
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
     def __call__(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         return self.call(*args, **kwargs)
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = self._take_context(kwargs)
-        key, user_message = (self.session_key, None) if context is None else asyncio_run(self._read_run(context))
-        return self._make_output(key, user_message, args, kwargs)
-
-    async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = self._take_context(kwargs)
-        key, user_message = (self.session_key, None) if context is None else await self._read_run(context)
-        return await run_in_thread(self._make_output, key, user_message, args, kwargs)
-
-    def _take_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
-        """Remove the context of the run from the arguments of a call; None if it is not needed."""
-        context = kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
-        return context if self.requires_context else None
-
-    async def _read_run(self, context: Context[Any]) -> tuple[str | None, str | None]:
-        """Return the session of a run, and the user's message; None if it is not the run of an agent."""
-        key = await _find_session(context) if self.session_key is None else self.session_key
-        return key, await context.store.get(USER_SAID, default=None)
-
-    def _make_output(
-        self, key: str | None, typed: str | None, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> ToolOutput:
-        tool = self.tool_for(get_session_key(key), typed)
+        tool = self.make_tool()
         answer = tool.run(_name_arguments(tool, args, kwargs))
         return ToolOutput(
             tool_name=self.metadata.get_name(),
             content=answer.text,
-            raw_input={"args": tuple(args), "kwargs": kwargs},
+            raw_input={"args": args, "kwargs": kwargs},
             raw_output=dict(answer.data),
             is_error=not answer.ok,
         )
 
+    async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
+        return await run_in_thread(partial(self.call, *args, **kwargs))
+
 
 class OpenClawToolSpec(BaseToolSpec):
-    """The memory's tools as a tool spec; arguments and errors are those of `memory_tools`.
+    """The memory's tools as a tool spec: `memory_search` and `memory_get`, `memory_append` by default, and others.
 
     `spec_functions` has the names of the tools, each of which is a function of the spec that answers with JSON text.
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
+    Errors that a model can correct are answers, not exceptions.
+
+    Args:
+        memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, whose values come
+            from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
+        session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
+            `session_key` in its `Context`, its state (`initial_state`) or LlamaIndex's `instrument_tags`, else the
+            `session_id` of its `Memory`.
+        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`. Default: no.
+        append: Whether to add `memory_append`. Default: yes.
+        source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
+        name: The prefix of the tools' names, for an agent with several memories: `work` makes
+            `work_memory_search`.
+        records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
+        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In the
+            run of an agent, a hash that is not in the user's message is refused. Default: no.
+
+    Raises:
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
+            no value for the template.
     """
 
     def __init__(
@@ -105,9 +93,16 @@ class OpenClawToolSpec(BaseToolSpec):
         records: bool = False,
         erase: bool = False,
     ) -> None:
-        optional = {"edit": edit, "append": append, "records": records, "erase": erase}
-        tools = memory_tools(memory, session_key=session_key, **optional, source=source, name=name)
-        self._tools = {tool.metadata.get_name(): tool for tool in tools}
+        choice = RunMemory.read_choice(memory)
+        wishes: dict[str, Any] = {"edit": edit, "append": append, "records": records, "source": source, "name": name}
+
+        def make_tools() -> dict[str, Tool]:
+            key = get_session_key(session_key)
+            used = partial(lease_run_memory, choice, key)
+            tools = memory_tools(used, session_key=key, **wishes, erase=erase and read_user_message)
+            return {tool.name: tool for tool in tools}
+
+        self._tools = {tool: MemoryTool(partial(lambda tool: make_tools()[tool], tool)) for tool in make_tools()}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
         for called, tool in self._tools.items():
             setattr(self, called, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
@@ -131,62 +126,10 @@ class OpenClawToolSpec(BaseToolSpec):
                 tools += super().to_tool_list([chosen_function], func_to_metadata_mapping)
             else:
                 raise ConfigError(
-                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit, memory_forget and "
-                    "memory_promote come with edit=True, memory_append with append=True, memory_remember and "
-                    "memory_confirm with records=True, memory_erase with erase=True"
+                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: others come with edit=True, "
+                    "append=True, records=True or erase=True"
                 )
         return tools
-
-
-def memory_tools(
-    memory: MemoryChoice,
-    *,
-    session_key: str | None = None,
-    edit: bool = False,
-    append: bool = True,
-    records: bool = False,
-    source: Source | None = None,
-    name: str | None = None,
-    erase: bool = False,
-) -> list[MemoryTool]:
-    """Return `memory_search` and `memory_get`, `memory_append` by default, and the tools that are asked for.
-
-    Errors that a model can correct are answers, not exceptions. A `CodeActAgent` takes no tools that look at the
-    run: name a `session_key` for it.
-
-    Args:
-        memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, whose values come
-            from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
-        session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
-            `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its
-            `Memory`.
-        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`. Default: no.
-        append: Whether to add `memory_append`. Default: yes.
-        records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
-        source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
-        name: The prefix of the tools' names, for an agent with several memories: `work` makes
-            `work_memory_search`.
-        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In the
-            run of an agent, a hash that is not in the user's message is refused. Default: no.
-
-    Raises:
-        TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
-            no value for the template.
-    """
-    leased = partial(lease_run_memory, RunMemory.read_choice(memory))
-
-    def make_tools(key: str | None, user_message: str | None = None) -> dict[str, Tool]:
-        optional = {"edit": edit, "append": append, "records": records}
-        every = core.memory_tools(
-            leased, session_key=key, **optional, source=source, name=name, erase=erase and (lambda: user_message)
-        )
-        return {tool.name: tool for tool in every}
-
-    return [
-        MemoryTool(partial(lambda called, *run: make_tools(*run)[called], name), session_key)
-        for name in make_tools(session_key)
-    ]
 
 
 def _make_arguments_model(tool: Tool) -> type[BaseModel]:
@@ -202,9 +145,9 @@ def _make_arguments_model(tool: Tool) -> type[BaseModel]:
     return create_model(tool.name, __config__=ConfigDict(extra="allow", json_schema_extra=show), **fields)
 
 
-def _make_function(tool: Tool) -> Callable[..., str]:
+def _make_function(tool: Tool, make_tool: Callable[[], Tool]) -> Callable[..., str]:
     def call_tool(*args: Any, **arguments: Any) -> str:
-        return tool(_name_arguments(tool, args, arguments))
+        return make_tool()(_name_arguments(tool, args, arguments))
 
     call_tool.__name__ = tool.name
     # An agent that writes code is shown the name and the docstring, and no schema.
@@ -227,12 +170,4 @@ def _describe(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     # DefaultToolFnSchema is what ToolMetadata has without a schema of its own.
     own = None if metadata.fn_schema is DefaultToolFnSchema else metadata.fn_schema
     metadata = replace(metadata, name=metadata.name or tool.metadata.name, fn_schema=own or tool.metadata.fn_schema)
-    return MemoryTool(tool.tool_for, tool.session_key, metadata)
-
-
-async def _find_session(context: Context[Any]) -> str | None:
-    """Return the session that a run belongs to: its own, else that of its conversation; None if it is unknown."""
-    for path in ("session_key", "state.session_key", "memory.session_id"):
-        if key := await context.store.get(path, default=None):
-            return str(key)
-    return None
+    return MemoryTool(tool.make_tool, metadata)

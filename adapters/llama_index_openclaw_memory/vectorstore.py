@@ -64,14 +64,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         """Make a store over an open memory.
 
         Args:
-            memory: The memory that holds the nodes, or a selector of one for each run, see `memory_tools`.
+            memory: The memory that holds the nodes, or a selector of one for each run, see `OpenClawToolSpec`.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are in the index alone; naming it later is enough.
-            fields: `session_key` says where answers are read, as for `memory_tools`; by default it is the `session_key`
-                of LlamaIndex's `instrument_tags` around each call. `collection` names a collection: its nodes lie in
-                `memory/notes/<collection>/` with ids of their own, and only these are found and deleted.
-                `include_notes=True` has searches find people's notes and transcripts too.
+            fields: `session_key` says where answers are read, as for `OpenClawToolSpec`. `collection` names a
+                collection: its nodes lie in `memory/notes/<collection>/` with ids of their own, and only these are
+                found and deleted. `include_notes=True` has searches find people's notes and transcripts too.
 
         Raises:
             TypeError: `memory` is not a memory.

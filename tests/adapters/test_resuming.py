@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ import pytest
 from processes import ROOT, python
 
 from openclaw_memory import Memory
-from openclaw_memory.conversation import prepare_for_model
-from openclaw_memory.errors import InvalidInputError, NotFoundError
+from openclaw_memory.conversation import get_text, prepare_for_model
 
 TOLD, KNOWN = "Onthoud: de code van de boot is 4711, en hij heet Zeemeeuw.", "Genoteerd, kapitein."
 ASKED, ANSWER = "¿Cómo se llama el barco y cuál es su código?", "El barco se llama Zeemeeuw, y su código es 4711."
@@ -79,13 +77,12 @@ class LlamaIndex:
 
     def __init__(self, memory: Memory, dies: Callable[[], None] | None = None) -> None:
         workflow = pytest.importorskip("llama_index.core.agent.workflow")
-        import llama_index_openclaw_memory as adapter
         from llama_index_openclaw_memory.testing import ScriptedLLM
 
         def script(messages: Any, _tools: Any) -> str:
             return reply("\n".join(message.content or "" for message in messages), dies)
 
-        self.memory, self.adapter, self.llm = memory, adapter, ScriptedLLM(script=script)
+        self.memory, self.llm = memory, ScriptedLLM(script=script)
         self.agent = workflow.FunctionAgent(tools=[], llm=self.llm)
 
     def say(self, text: str, before: Any = ()) -> str:
@@ -95,11 +92,16 @@ class LlamaIndex:
             return await self.agent.run(user_msg=text, chat_history=list(before))
 
         answer = asyncio.run(run()).response
-        self.adapter.save_snapshot(self.memory, SESSION, [*before, ChatMessage(text, role="user"), answer])
+        said = [*before, ChatMessage(text, role="user"), answer]
+        messages = [{"role": message.role.value, "content": message.content} for message in said]
+        self.memory.sessions.snapshot(SESSION, messages)
         return answer.content
 
     def resumed(self) -> Any:
-        return self.adapter.resume_messages(self.memory, SESSION)
+        from llama_index.core.base.llms.types import ChatMessage
+
+        said = [one for one in self.memory.sessions.resume(SESSION) if one["role"] in ("user", "assistant")]
+        return [ChatMessage(get_text(message), role=message["role"]) for message in said]
 
     def given(self) -> list[tuple[str, str]]:
         return [(message.role.value, message.content or "") for message in self.llm.requests[-1]]
@@ -178,16 +180,6 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
         assert len(entries) == len(before) + 4
 
 
-@pytest.mark.parametrize("given", [[4711], None, "Hello", {"messages": [("user", TOLD)]}], ids=repr)
-@pytest.mark.parametrize("kind", ["llama_index_openclaw_memory"])
-def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind, given):
-    adapter = pytest.importorskip(kind)
-    with Memory.open(tmp_path, embedder=None) as memory:
-        with pytest.raises(InvalidInputError, match="messages must be a list of"):
-            adapter.save_snapshot(memory, SESSION, given)
-        assert memory.sessions.snapshots() == ()
-
-
 TIDE = {"type": "toolCall", "id": "c1", "name": "tide", "arguments": {"at": "Texel"}}
 
 
@@ -208,26 +200,6 @@ def test_calls_and_answers_become_those_of_langchain(tmp_path):
     assert (user.text, call.text, last.text) == ("High tide?", "Let me see.", "At noon.")
     assert [(one["id"], one["name"], one["args"]) for one in call.tool_calls] == [("c1", "tide", {"at": "Texel"})]
     assert (answer.type, answer.text, answer.tool_call_id, answer.name) == ("tool", "At noon.", "c1", "tide")
-
-
-def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path):
-    kind = "llama_index_openclaw_memory"
-    adapter = pytest.importorskip(kind)
-    with Memory.open(tmp_path, embedder=None) as memory:
-        ask_for_the_tide(memory)
-        messages = adapter.resume_messages(memory, SESSION)
-        # What comes back in OpenClaw's shape is what was there.
-        back = list(sys.modules[f"{kind}._messages"].convert_messages(messages))
-        plain = [{name: value for name, value in one.items() if name != "id"} for one in back]
-        assert plain[:3] == [
-            {"role": "user", "content": "High tide?"},
-            {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, TIDE]},
-            {"role": "toolResult", "content": [{"type": "text", "text": "At noon."}], "toolCallId": "c1", "toolName": "tide"},
-        ]  # fmt: skip
-        with pytest.raises(NotFoundError):
-            adapter.resume_messages(memory, "another")
-        with pytest.raises(TypeError, match="must be a Memory"):
-            adapter.resume_messages(str(tmp_path), SESSION)
 
 
 def test_a_session_of_which_nothing_was_kept_begins(tmp_path):

@@ -113,13 +113,12 @@ def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memor
     pytest.importorskip("llama_index.core")
     from llama_index.core.instrumentation.dispatcher import instrument_tags
     from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
-    from llama_index_openclaw_memory import OpenClawRetriever, OpenClawVectorStore
-    from llama_index_openclaw_memory import memory_tools as llama_tools
+    from llama_index_openclaw_memory import OpenClawRetriever, OpenClawToolSpec, OpenClawVectorStore
 
     own = {"session_key": key} if named else {}
     store = OpenClawVectorStore(memory, include_notes=True, **own)
     retriever = OpenClawRetriever(memory, min_score=0, **own)
-    get = next(tool for tool in llama_tools(memory, **own) if tool.metadata.name == "memory_get")
+    get = OpenClawToolSpec(memory, **own).to_tool_list(["memory_get"])[0]
     with instrument_tags({} if named or key is None else {"session_key": key}):
         assert paths(found.node for found in retriever.retrieve(QUESTION)) == seen
         assert paths(found.node for found in asyncio.run(retriever.aretrieve(QUESTION))) == seen

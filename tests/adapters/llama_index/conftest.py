@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from llama_index.core.base.llms import types
 from llama_index.core.instrumentation import root_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
@@ -14,13 +13,6 @@ from openclaw_memory import Memory
 sys.path.append(str(Path(__file__).parent))
 
 from some_nodes import WORDS, facts
-
-# What they talk with is made of blocks that came with 0.14.5.
-collect_ignore = (
-    []
-    if hasattr(types, "ToolCallBlock")
-    else [f"test_llama_index_{name}.py" for name in ("agents", "flush_model", "memory", "messages")]
-)
 
 
 @pytest.fixture

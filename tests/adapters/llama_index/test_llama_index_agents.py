@@ -6,10 +6,13 @@ import pytest
 from contract_agents import GROUP
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ToolCallResult
 from llama_index.core.base.llms.types import MessageRole
+from llama_index.core.instrumentation.dispatcher import instrument_tags
+from llama_index.core.llms.mock import MockLLM
 from llama_index.core.memory import Memory as ChatMemory
-from llama_index.core.tools import ToolMetadata
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.tools import QueryEngineTool, ToolMetadata
 from llama_index.core.workflow import Context, JsonSerializer
-from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
+from llama_index_openclaw_memory import OpenClawMemoryBlock, OpenClawRetriever, OpenClawToolSpec, OpenClawVectorStore
 from llama_index_openclaw_memory.testing import ScriptedLLM, make_call, respond_with
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -49,6 +52,10 @@ def reads_what_it_finds(messages, _tools):
     return f"I read: {answers[1]['text']}"
 
 
+def the_llm(made):
+    return made.llm if isinstance(made, FunctionAgent) else made.agents[made.root_agent].llm
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_an_agent_searches_and_reads(tools, streaming):
     reader = agent(tools, script=reads_what_it_finds, streaming=streaming)
@@ -76,23 +83,48 @@ def workflow(tools, *replies, **wishes):
     return AgentWorkflow.from_tools_or_functions(tools, llm=ScriptedLLM(script=respond_with(*replies)), **wishes)
 
 
+def engines(memory):
+    """Query engines over a memory, each as a tool of an agent."""
+    retriever, index = (
+        OpenClawRetriever(memory, min_score=0),
+        OpenClawVectorStore(memory, include_notes=True).as_index(),
+    )
+    return [
+        QueryEngineTool.from_defaults(RetrieverQueryEngine.from_args(each, llm=MockLLM()), "engine")
+        for each in (retriever, index.as_retriever(similarity_top_k=9))
+    ]
+
+
 @pytest.mark.parametrize("make", [agent, workflow])
-@pytest.mark.parametrize("way", ["state", "store", "talk", "spec", "nothing"])
-@pytest.mark.sampled(3)
-async def test_an_agent_in_a_group_is_shown_less(memory, make, way):
-    tools = memory_tools(memory, session_key=GROUP if way == "spec" else None)
+@pytest.mark.parametrize("way", ["state", "store", "talk", "tag", "spec", "nothing"])
+@pytest.mark.sampled(4)
+async def test_whatever_says_that_a_run_is_of_a_group_all_parts_show_less(memory, make, way):
+    key = GROUP if way == "spec" else None
+    tools = [*OpenClawToolSpec(memory, session_key=key).to_tool_list()[:1], *engines(memory)]
     state = {"initial_state": {"session_key": GROUP}} if way == "state" else {}
-    made, engine, wishes = make(tools, SEARCH, "I do not know.", **state), None, {}
-    if way == "talk":
-        engine = create_async_engine("sqlite+aiosqlite:///:memory:")
-        wishes["memory"] = ChatMemory.from_defaults(session_id=GROUP, async_engine=engine)
-    if way == "store":
-        wishes["ctx"] = Context(made)
-        await wishes["ctx"].store.set("session_key", GROUP)
-    _, (output,) = await reported(made, **wishes)
-    assert ("MEMORY.md" in str(output.raw_output["results"])) is (way == "nothing")
-    if engine:
-        await engine.dispose()
+    engine = create_async_engine("sqlite+aiosqlite:///:memory:")
+    block = OpenClawMemoryBlock(memory, session_key=key, session_start=True)
+    session = {"session_id": GROUP} if way == "talk" else {}
+    for number, tool in enumerate(tools):
+        chat = ChatMemory.from_defaults(**session, async_engine=engine, table_name=f"t{number}", memory_blocks=[block])
+        call = SEARCH if number == 0 else make_call("engine", input=QUESTION)
+        made = make([tool], call, "I do not know.", **state)
+        context = Context(made)
+        if way == "store":
+            await context.store.set("session_key", GROUP)
+        with instrument_tags({"session_key": GROUP} if way == "tag" else {}):
+            _, (output,) = await reported(made, memory=chat, ctx=context)
+        found = output.raw_output
+        places = (
+            [hit["path"] for hit in found["results"]]
+            if number == 0
+            else [node.metadata["path"] for node in found.source_nodes]
+        )
+        is_alone = way == "nothing" or (way == "spec" and number > 0)
+        assert ("MEMORY.md" in places) is is_alone, (way, number)
+        shown = "".join(message.content or "" for message in the_llm(made).requests[0])
+        assert ("Mrs. Groen" in shown) is (way == "nothing"), (way, number)
+    await engine.dispose()
 
 
 async def test_a_run_that_called_a_tool_can_be_saved_and_goes_on(tools):
@@ -115,9 +147,8 @@ async def test_a_tool_that_ends_the_run_ends_it_with_a_good_answer_alone(memory)
     assert "never said" not in answer
 
 
-def test_an_agent_that_writes_code_takes_tools_of_one_session(memory):
-    llm = ScriptedLLM(script=respond_with(""))
-    made = CodeActAgent(tools=memory_tools(memory, session_key="main"), llm=llm, code_execute_fn=print)
+def test_an_agent_that_writes_code_is_told_how_to_call_the_tools(tools):
+    made = CodeActAgent(tools=tools, llm=ScriptedLLM(script=respond_with("")), code_execute_fn=print)
     described = made._get_tool_descriptions(made.tools[:3])
     assert "def memory_get(" in described
     assert "from: The first line to read" in described

@@ -2,26 +2,25 @@
 
 import itertools
 
-import pytest
-from contract_agents import FORGET, REMEMBER, IntentContract, Talk, intent
+from contract_agents import FORGET, HINT, REMEMBER, IntentContract, Talk, intent
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as ChatMemory
-from llama_index_openclaw_memory import IntentBlock, OpenClawMemoryBlock, memory_tools
+from llama_index_openclaw_memory import OpenClawMemoryBlock, OpenClawToolSpec
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 
-from openclaw_memory.errors import ConfigError, StoreError
+from openclaw_memory.errors import StoreError
 
 
 def intents_of(*replies):
     return TextOnlyLLM(script=respond_with(*replies))
 
 
-async def said_to(memory, block, *messages, replies=("Vale.",), session_id="agent:main:main", blocks=()):
+async def said_to(memory, block, *messages, replies=("Vale.",), session_id="agent:main:main"):
     """Say messages to an agent, and return what it was shown as system messages, in each call of its model, and said."""
     llm = ScriptedLLM(script=respond_with(*replies))
-    chat = ChatMemory.from_defaults(session_id=session_id, memory_blocks=[block, *blocks], token_limit=30_000)
-    agent = FunctionAgent(tools=memory_tools(memory, edit=True), llm=llm, system_prompt="Be kind.")
+    chat = ChatMemory.from_defaults(session_id=session_id, memory_blocks=[block], token_limit=30_000)
+    agent = FunctionAgent(tools=OpenClawToolSpec(memory, edit=True).to_tool_list(), llm=llm, system_prompt="Be kind.")
     for message in messages:
         await agent.run(message, memory=chat)
     shown = ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.requests]
@@ -37,49 +36,44 @@ class TestContract(IntentContract):
             return answer(messages[0].content) if callable(answer) else answer
 
         script = itertools.cycle(replies)
-        return IntentBlock(memory, TextOnlyLLM(script=reply))
+        return OpenClawMemoryBlock(memory, intent=TextOnlyLLM(script=reply))
 
     async def talk(self, memory, replies, *messages, searches=False, session="agent:main:main"):
         block = self.part(memory, *replies)
         said = [*([make_call("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)]
         systems, conversation = await said_to(memory, block, *messages, replies=said, session_id=session)
-        asked = [seen[0].content for seen in block.llm.requests]
+        asked = [seen[0].content for seen in block.intent.requests]
         return Talk(systems, asked, [message.content or "" for message in conversation])
 
     async def hint(self, part, message):
         return await part.aget([ChatMessage(message)])
 
-    async def test_it_goes_with_the_block_that_recalls(self, kept):
+    async def test_it_goes_with_what_is_recalled(self, kept):
         block = self.part(kept, intent("query", "caldera"))
-        blocks = [OpenClawMemoryBlock(kept)]
-        shown, _ = await said_to(kept, block, "¿Qué te dije de la caldera?", blocks=blocks)
+        shown, _ = await said_to(kept, block, "¿Qué te dije de la caldera?")
         assert "La caldera hace ruido." in shown[0]
         assert "Words: caldera" in shown[0]
-        assert "ruido" not in block.llm.requests[0][0].content
+        assert "ruido" not in block.intent.requests[0][0].content
 
 
 async def test_a_turn_whose_first_messages_go_out_of_view_costs_no_second_call(kept):
-    intents = intents_of(intent("remember", "Carla"))
-    block = IntentBlock(kept, intents)
-    before = await block.aget([ChatMessage("Hoi!"), ChatMessage("Hoi!", role="assistant"), ChatMessage(REMEMBER)])
-    assert await block.aget([ChatMessage(REMEMBER), ChatMessage("", role="assistant")]) == before != ""
-    assert len(intents.requests) == 1
+    block = OpenClawMemoryBlock(kept, intent=intents_of(intent("remember", "Carla")))
+    before = [ChatMessage("Hoi!"), ChatMessage("Hoi!", role="assistant"), ChatMessage(REMEMBER)]
+    for messages in (before, [ChatMessage(REMEMBER), ChatMessage("", role="assistant")]):
+        assert HINT in await block.aget(messages)
+    assert len(block.intent.requests) == 1
 
 
 async def test_a_memory_of_a_name_is_spoken_of_by_its_tools(kept):
-    block = IntentBlock(kept, intents_of(intent("remember", "Carla")), memory_name="home")
+    tools = OpenClawToolSpec(kept, name="home").to_tool_list()
+    block = OpenClawMemoryBlock(kept, intent=intents_of(intent("remember", "Carla")), tools=tools)
     assert "save it with home_memory_append" in " ".join((await block.aget([ChatMessage(REMEMBER)])).split())
 
 
 async def test_a_memory_that_fails_costs_the_suggestion_and_not_the_turn(caplog):
-    def gone(_run):
+    def gone():
         raise StoreError("the disk is gone")
 
-    block = IntentBlock(gone, intents_of(intent("forget", "caldera")))
+    block = OpenClawMemoryBlock(gone, intent=intents_of(intent("forget", "caldera")))
     assert [await block.aget([ChatMessage(FORGET)]) for _ in range(2)] == ["", ""]
     assert len(caplog.records) == 1
-
-
-async def test_a_wrong_argument_is_said_at_once(memory):
-    with pytest.raises(ConfigError, match="LLM of LlamaIndex"):
-        IntentBlock(memory, "gpt")

@@ -14,7 +14,6 @@ from llama_index_openclaw_memory import (
     OpenClawMemoryBlock,
     OpenClawRetriever,
     OpenClawToolSpec,
-    memory_tools,
 )
 from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 
@@ -44,10 +43,10 @@ class TestContract(PeopleContract):
     async def search_with_tool(self, choice):
         with pytest.raises(ConfigError):
             OpenClawToolSpec(choice).memory_search(query=QUERY)
-        return memory_tools(choice)[0].call(query=QUERY)
+        return OpenClawToolSpec(choice).to_tool_list()[0].call(query=QUERY)
 
     def agent(self, choice):
-        return FunctionAgent(tools=memory_tools(choice), llm=ScriptedLLM(script=search_then_answer))
+        return FunctionAgent(tools=OpenClawToolSpec(choice).to_tool_list(), llm=ScriptedLLM(script=search_then_answer))
 
     async def ask(self, agent):
         return str(await agent.run(QUESTION))

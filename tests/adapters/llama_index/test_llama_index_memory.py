@@ -9,7 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlo
 from llama_index.core.memory import Memory as Conversation
 from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.storage.chat_store.sql import MessageStatus
-from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
+from llama_index_openclaw_memory import OpenClawMemoryBlock, OpenClawToolSpec
 from llama_index_openclaw_memory._messages import convert_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 from llm_scripts import says_facts, writes_facts
@@ -123,7 +123,7 @@ async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memor
         return make_call("memory_search", query=messages[-1].content) if is_question else "Noted."
 
     llm = ScriptedLLM(script=script)
-    agent = FunctionAgent(llm=llm, tools=memory_tools(memory), system_prompt="Be kind.")
+    agent = FunctionAgent(llm=llm, tools=OpenClawToolSpec(memory).to_tool_list(), system_prompt="Be kind.")
     for number in range(20):
         await agent.run(f"Please remember: locker {number} holds item{number}.", memory=chat)
     memory.sync()

@@ -386,7 +386,7 @@ def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(memory):
 
 def test_a_wrong_argument_is_reported_where_the_block_is_made(memory):
     for arguments, words in (
-        ({"llm": "gpt-5"}, "give the model itself"),
+        *[({role: "gpt-5"}, "give the model itself") for role in ("llm", "intent")],
         *[({"flush_tokens": wrong}, "at least 1") for wrong in (0, True, "4000")],
     ):
         with pytest.raises(ConfigError, match=words):

@@ -11,7 +11,7 @@ from llama_index.core.tools import ToolMetadata, ToolOutput
 from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_index.core.workflow import Context, Workflow, step
 from llama_index.core.workflow.events import StartEvent, StopEvent
-from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
+from llama_index_openclaw_memory import OpenClawToolSpec
 from llama_index_openclaw_memory.testing import ScriptedLLM, make_call, respond_with
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -28,27 +28,29 @@ def memory(synced):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.metadata.name: tool for tool in memory_tools(memory, edit=True)}
+    return {tool.metadata.name: tool for tool in OpenClawToolSpec(memory, edit=True).to_tool_list()}
 
 
-class Empty(Workflow):
+class Calls(Workflow):
+    """Calls a tool in a run."""
+
     @step
-    async def start(self, _event: StartEvent) -> StopEvent:
-        return StopEvent()
+    async def start(self, ctx: Context, event: StartEvent) -> StopEvent:
+        for path, value in event.store.items():
+            await ctx.store.set(path, value)
+        result = event.tool.acall(**event.arguments) if event.is_async else event.tool(**event.arguments)
+        return StopEvent(await result if event.is_async else result)
 
 
-async def context_with(conversation=None, **store) -> Context:
-    """The context of a run, and in it the `conversation`."""
-    context = Context(Empty())
+async def call_in_run(tool, arguments, is_async=False, conversation=None, **store):
+    """What a tool answers in the run of a workflow, with the `conversation` in its store."""
     if conversation is not None:
         store["memory"] = ChatMemory.from_defaults(session_id=conversation)
-    for path, value in store.items():
-        await context.store.set(path, value)
-    return context
+    return await Calls().run(tool=tool, arguments=arguments, is_async=is_async, store=store)
 
 
 class TestContract(ToolsContract):
-    of = memory_tools, lambda memory, **wishes: OpenClawToolSpec(memory, **wishes).to_tool_list()
+    of = (lambda memory, **wishes: OpenClawToolSpec(memory, **wishes).to_tool_list(),)
     lacks: ClassVar = {"additionalProperties"}  # which LlamaIndex leaves out of every schema
 
     def shown(self, tool):
@@ -61,8 +63,7 @@ class TestContract(ToolsContract):
         return tool.metadata.to_openai_tool()["function"]
 
     async def answer(self, tool, arguments, session=None, is_async=False):
-        context = {} if session is None else {"ctx": await context_with(session_key=session)}
-        output = await tool.acall(**context, **arguments) if is_async else tool(**context, **arguments)
+        output = await call_in_run(tool, arguments, is_async, **({} if session is None else {"session_key": session}))
         assert output.raw_output == json.loads(output.content)
         assert output.raw_input == {"args": (), "kwargs": arguments}
         assert output.is_error is (output.raw_output["status"] not in {"ok", "nothing"})
@@ -115,8 +116,8 @@ RUNS = [
 async def test_the_session_is_that_of_the_run(tools):
     search = tools["memory_search"]
     for store, shown in RUNS:
-        context = await context_with(**store)
-        for output in (search(ctx=context, **KEY), await search.acall(ctx=context, **KEY)):
+        for is_async in (False, True):
+            output = await call_in_run(search, KEY, is_async, **store)
             assert ("MEMORY.md" in paths(output.raw_output)) is shown, store
             assert output.raw_input == {"args": (), "kwargs": KEY}
 
