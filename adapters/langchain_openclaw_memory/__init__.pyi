@@ -1,5 +1,5 @@
 from .callbacks import OpenClawFlushCallback as OpenClawFlushCallback
-from .embeddings import LangChainEmbedder as LangChainEmbedder, OpenClawEmbeddings as OpenClawEmbeddings
+from .embeddings import OpenClawEmbeddings as OpenClawEmbeddings
 from .langgraph_store import OpenClawStore as OpenClawStore
 from .middleware import (
     OpenClawIntentMiddleware as OpenClawIntentMiddleware,
@@ -9,5 +9,5 @@ from .middleware import (
     OpenClawTranscriptMiddleware as OpenClawTranscriptMiddleware,
 )
 from .retriever import OpenClawRetriever as OpenClawRetriever
-from .tools import memory_tools as memory_tools, OpenClawToolkit as OpenClawToolkit
+from .tools import memory_tools as memory_tools
 from .vectorstore import OpenClawVectorStore as OpenClawVectorStore

@@ -1,4 +1,4 @@
-"""Use this library's embedders as LangChain's `Embeddings`, and LangChain's as this library's."""
+"""Use the embedders of this library as `Embeddings` of LangChain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_core.embeddings import Embeddings
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import FrameworkEmbedder
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 class OpenClawEmbeddings(Embeddings):
     """An embedder of this library as LangChain's `Embeddings`. Async calls run in a thread.
 
+    The other way round, a memory takes LangChain's `Embeddings` as they are: `Memory.open(path, embedder=embeddings)`.
     Copies share the embedder. A pickle has the settings, with the keys among them; the embedder is loaded by
     them again.
     """
@@ -56,6 +56,11 @@ class OpenClawEmbeddings(Embeddings):
             )
         return loaded
 
+    @property
+    def leaves_machine(self) -> bool:
+        """True if texts are sent to another machine."""
+        return self.embedder.leaves_machine
+
     def __deepcopy__(self, _memo: object = None) -> Self:
         again = type(self).__new__(type(self))
         vars(again).update(vars(self))
@@ -81,36 +86,6 @@ class OpenClawEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query, of length 1."""
         return [float(number) for number in self.embedder.embed_query(text)]
-
-
-class LangChainEmbedder(FrameworkEmbedder):
-    """LangChain's `Embeddings` as the embedder of a memory: `Memory.open(path, embedder=LangChainEmbedder(theirs))`.
-
-    `identity` keeps the vectors of different models apart. It is made of the class, the model and the visible settings,
-    without keys, headers and the like. If a setting matters that is not visible, pass an `identity`.
-    """
-
-    def __init__(
-        self, embeddings: Embeddings, *, model: str | None = None, identity: str | None = None, local: bool = False
-    ) -> None:
-        """Wrap LangChain's embeddings.
-
-        Args:
-            embeddings: LangChain's embeddings.
-            model: The name of the model, by default their `model` attribute, or else their class.
-            identity: Keeps the vectors apart from those of other models, instead of the visible settings.
-            local: Vouches that they send no text to another machine, as `embedding.allow_remote = false` requires.
-                `OpenClawEmbeddings` declare this themselves.
-
-        Raises:
-            ConfigError: `embeddings` is not LangChain's `Embeddings`, or a given name is empty.
-        """
-        if not isinstance(embeddings, Embeddings):
-            raise ConfigError(f"embeddings must be LangChain's Embeddings, not {embeddings!r}")
-        super().__init__(embeddings, model=model, identity=identity, local=local)
-        if isinstance(embeddings, OpenClawEmbeddings):
-            self.leaves_machine = embeddings.embedder.leaves_machine and not local
-        self.embeddings = embeddings
 
 
 def _is_in_event_loop() -> bool:

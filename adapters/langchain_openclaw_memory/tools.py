@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain looks for it in `_run` at run time
-from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import ConfigDict, Field
+from langchain_core.tools import BaseTool
+from pydantic import Field
 
-from langchain_openclaw_memory._session import MemoryField, get_session_key, lease_run_memory
+from langchain_openclaw_memory._session import get_session_key, lease_run_memory
 from langchain_openclaw_memory.retriever import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
@@ -49,69 +50,51 @@ class MemoryTool(BaseTool):
         return await run_in_thread(partial(self._run, config=config, **arguments))
 
 
-class OpenClawToolkit(BaseToolkit):
-    """The memory's tools as a toolkit; the fields are the arguments of `memory_tools`."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
-    memory: MemoryField
-    session_key: str | None = None
-    edit: bool = False
-    append: bool = True
-    records: bool = False
-    source: Source | None = None
-    name: str | None = None
-    erase: bool = False
-
-    def get_tools(self) -> list[BaseTool]:
-        """Return the tools."""
-        return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
-
-
 def memory_tools(
     memory: MemoryChoice,
     *,
+    include: Sequence[str] = ("search", "get", "append"),
     session_key: str | None = None,
-    edit: bool = False,
-    append: bool = True,
-    records: bool = False,
     source: Source | None = None,
     name: str | None = None,
-    erase: bool = False,
 ) -> list[BaseTool]:
-    """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
+    """Return tools of a memory, by default `memory_search`, `memory_get` and `memory_append`.
 
     Errors that a model can correct are answers with a `status`, not exceptions.
 
     Args:
         memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, or a function of
             a `MemoryRun`: each run then has its own.
-        session_key: Where the agent speaks: in groups and channels less is shown. By default each call takes that of
-            its run: `configurable["session_key"]`, else the `thread_id`.
-        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`.
-        append: Whether to add `memory_append`.
-        records: Whether to add `memory_remember` and `memory_confirm`.
+        include: Which tools: `search`, `get`, `append`; `edit`, `forget` and `promote`, which change lines; `remember`
+            and `confirm`, for records; and `erase`, which forgets lines confirmed by the hash of a plan. In a run of
+            LangGraph, a hash that is not in the user's latest message is refused.
+        session_key: Where the agent speaks: in groups and channels less is shown. By default the session of each run.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
         name: The prefix of the tools' names, for an agent with several memories: `work` makes
             `work_memory_search`.
-        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In a run
-            of LangGraph, a hash that is not in the user's latest message is refused.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
-            no value for the template.
+        ConfigError: `include` has an unknown tool; `source` is unknown, or given with `erase`; `name` cannot be part of
+            a tool's name; or a run has no value for the template.
     """
-    choice = RunMemory.read_choice(memory)
+    choice, names = RunMemory.read_choice(memory), {*include}
+    if unknown := names - _NAMES:
+        raise ConfigError(f"there is no tool {min(unknown)!r}: include takes {', '.join(sorted(_NAMES))}")
 
     def make_tools(
         config: RunnableConfig | None = None, user_message: Callable[[], str | None] = lambda: None
     ) -> dict[str, Tool]:
-        memory, key = partial(lease_run_memory, choice, config), get_session_key(session_key, config)
-        optional = {"edit": edit, "append": append, "records": records}
-        erasing = erase and user_message
-        every = core.memory_tools(memory, session_key=key, **optional, source=source, name=name, erase=erasing)
-        return {tool.name: tool for tool in every}
+        every = core.memory_tools(
+            partial(lease_run_memory, choice, config),
+            session_key=get_session_key(session_key, config),
+            edit=not names.isdisjoint({"edit", "forget", "promote"}),
+            records=True,
+            source=source,
+            name=name,
+            erase="erase" in names and user_message,
+        )
+        return {tool.name: tool for tool in every if tool.name.rpartition("memory_")[2] in names}
 
     return [
         MemoryTool(
@@ -124,6 +107,7 @@ def memory_tools(
     ]
 
 
+_NAMES = frozenset({"search", "get", "append", "edit", "forget", "promote", "remember", "confirm", "erase"})
 _RUNTIME = "runtime"  # the name under which LangGraph hands over a run, its state among the rest
 
 

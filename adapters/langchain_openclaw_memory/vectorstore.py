@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from langchain_openclaw_memory._session import SessionRetriever, get_run_config, get_session_key, refuse, use_run_memory
-from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
+from langchain_openclaw_memory.embeddings import OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.embeddings import FrameworkEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
@@ -23,8 +25,6 @@ from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
     import os
-
-    from langchain_core.embeddings import Embeddings
 
     from openclaw_memory.documents import Documents
     from openclaw_memory.types import Embedder, Source
@@ -99,7 +99,7 @@ class OpenClawVectorStore(VectorStore):
 
         Close the memory, `store.memory`, when it is no longer needed. An `embedding` that is not what
         `Memory.open(workspace, config=config)` uses has an index of its own next to the usual one: its first use embeds
-        all notes once. Open that again with `Memory.open(workspace, embedder=LangChainEmbedder(embedding),
+        all notes once. Open that again with `Memory.open(workspace, embedder=embedding,
         index_path=store.memory.index_path)`.
 
         Args:
@@ -123,7 +123,9 @@ class OpenClawVectorStore(VectorStore):
                 "from_texts writes each text to a file and must know where: give workspace=PATH, the folder of the "
                 "memory, or use OpenClawVectorStore(memory).add_texts(texts)"
             )
-        embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else LangChainEmbedder(embedding)
+        if not isinstance(embedding, Embeddings):
+            raise ConfigError(f"embedding must be LangChain's Embeddings, not {embedding!r}")
+        embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else FrameworkEmbedder(embedding)
         SafeFolder(Path(workspace).expanduser(), create=True).make_folder()
         index = index_path or _index_of(workspace, embedder, config)
         store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index), collection=collection)
@@ -136,8 +138,8 @@ class OpenClawVectorStore(VectorStore):
         """The embeddings of the store; None if the search is by keywords alone."""
         embedder = self.memory.embedder
         inner = getattr(embedder, "inner", embedder)
-        if isinstance(inner, LangChainEmbedder):
-            return inner.embeddings
+        if isinstance(inner, FrameworkEmbedder) and isinstance(inner.theirs, Embeddings):
+            return inner.theirs
         return None if embedder is None else OpenClawEmbeddings(embedder)
 
     @use_run_memory

@@ -27,9 +27,8 @@ _IRRELEVANT = re.compile(
 _SECRET = re.compile(r"key|token(?!i[sz])|secret|passw|pwd|auth|credential|header|cookie", re.IGNORECASE)
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY_OF_URL = re.compile(r"(://[^?#\s]*)[?#]\S*")
-# Where frameworks keep the name of a model, and the name that LlamaIndex gives one that has none.
+# Where frameworks keep the name of a model. LlamaIndex calls one that has none `unknown`.
 _MODEL_NAMES = ("model", "model_name", "model_id", "deployment")
-_NO_NAME = "unknown"
 # The methods of embedding models by the framework that named them.
 _METHODS = {
     "langchain": ("embed_documents", "embed_query"),
@@ -90,9 +89,6 @@ class CallableEmbedder:
     def close(self) -> None:
         """Do nothing: the connections of a function are its own."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.identity!r})"
-
     def _ask(self, embed: Callable[[list[str]], Any], texts: Sequence[str]) -> Matrix:
         name = f"the function {self.model!r}"
         with translate_errors(f"{name} failed"):
@@ -133,6 +129,7 @@ class FrameworkEmbedder(CallableEmbedder):
             model: The name of the model. Default: its own.
             identity: Keeps its vectors apart from those of other models. Default: its visible settings.
             local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
+                A model with `leaves_machine = False` says this by itself.
 
         Raises:
             ConfigError: A name is empty.
@@ -141,8 +138,9 @@ class FrameworkEmbedder(CallableEmbedder):
             raise ConfigError("model and identity must not be empty: leave them out, or name what makes the vectors")
         framework, (embed, embed_query) = next(item for item in _METHODS.items() if hasattr(theirs, item[1][0]))
         name = model or _find_model_name(theirs)
+        local = local or getattr(theirs, "leaves_machine", None) is False
         super().__init__(getattr(theirs, embed), name, getattr(theirs, embed_query), local=local)
-        self.provider = framework
+        self.provider, self.theirs = framework, theirs
         self.identity = f"{framework}:{identity or _make_identity(theirs, name)}"
 
 
@@ -155,7 +153,7 @@ def is_embedding_model(value: object) -> bool:
 
 def _find_model_name(theirs: object) -> str:
     values = (getattr(theirs, name, None) for name in _MODEL_NAMES)
-    names = (name for name in values if isinstance(name, str) and name not in {"", _NO_NAME})
+    names = (name for name in values if isinstance(name, str) and name not in {"", "unknown"})
     return _strip_secrets(next(names, type(theirs).__name__))
 
 

@@ -286,11 +286,7 @@ def _wrap(choice: object) -> Embedder:
     kind = type(choice)
     if is_embedding_model(choice):
         identity = getattr(choice, "identity", None)
-        return FrameworkEmbedder(
-            choice,
-            identity=identity if isinstance(identity, str) else None,
-            local=getattr(choice, "leaves_machine", None) is False,
-        )
+        return FrameworkEmbedder(choice, identity=identity if isinstance(identity, str) else None)
     if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
         return from_callable(choice, f"{choice.__module__}.{choice.__qualname__}")
     if callable(choice) and not isinstance(choice, type):

@@ -53,7 +53,7 @@ def test_without_agents_the_rest_works_loads_no_engine_and_each_name_says_which_
     script = """
 import llama_index_openclaw_memory, langchain_openclaw_memory as package
 assert loaded("pydantic numpy apsw asyncio langchain_core") == []
-from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit
+from langchain_openclaw_memory import OpenClawRetriever
 assert loaded("apsw numpy") == []
 for name in package.__all__:
     try:
@@ -66,8 +66,7 @@ for name in package.__all__:
     needing = set(run_without(LOADED + script, "langchain", "langgraph").split())
     assert needing >= OF_AGENTS
     assert not needing & {
-        "LangChainEmbedder", "OpenClawFlushCallback", "OpenClawEmbeddings", "OpenClawRetriever", "OpenClawToolkit",
-        "OpenClawVectorStore", "memory_tools",
+        "OpenClawFlushCallback", "OpenClawEmbeddings", "OpenClawRetriever", "OpenClawVectorStore", "memory_tools",
     }  # fmt: skip
 
 

@@ -200,10 +200,3 @@ def test_calls_and_answers_become_those_of_langchain(tmp_path):
     assert (user.text, call.text, last.text) == ("High tide?", "Let me see.", "At noon.")
     assert [(one["id"], one["name"], one["args"]) for one in call.tool_calls] == [("c1", "tide", {"at": "Texel"})]
     assert (answer.type, answer.text, answer.tool_call_id, answer.name) == ("tool", "At noon.", "c1", "tide")
-
-
-def test_a_session_of_which_nothing_was_kept_begins(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        agent = LangChain(memory, transcript=True)
-        assert agent.say(TOLD) == KNOWN
-        assert len(agent.model.requests[0].messages) == 1

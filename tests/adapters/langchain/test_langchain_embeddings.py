@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import pytest
 from contract_search import EmbedderContract
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_openclaw_memory import LangChainEmbedder, OpenClawEmbeddings
+from langchain_openclaw_memory import OpenClawEmbeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 from pydantic import BaseModel, SecretStr
 
 from openclaw_memory import load_embedder
+from openclaw_memory.embeddings import FrameworkEmbedder
 from openclaw_memory.errors import ConfigError
 
 
@@ -63,7 +64,7 @@ class Around(Embeddings):
 
 
 class TestTheirsAsOurs(EmbedderContract):
-    provider, embedder, ours = "langchain", LangChainEmbedder, OpenClawEmbeddings
+    provider, embedder, ours = "langchain", FrameworkEmbedder, OpenClawEmbeddings
     service, answering, around = Service, Answering, Around
     that_count: ClassVar = {
         "model": "large", "dimensions": 5, "base_url": "https://other.example/v1", "model_kwargs": {"device": "x"}
@@ -72,6 +73,11 @@ class TestTheirsAsOurs(EmbedderContract):
         "api_key": SecretStr("sk-another"), "base_url": "https://you:other@host.example/v1?sig=def", "default_headers": {},
         "timeout": 60.0, "model_kwargs": {"device": "cpu", "api_token": "9"},
     }  # fmt: skip
+
+    def test_what_are_no_embeddings_or_no_name_is_refused(self):
+        for names in ({"model": ""}, {"identity": ""}):
+            with pytest.raises(ConfigError):
+                self.embedder(self.service(), **names)
 
     @staticmethod
     def size(dims: int) -> Embeddings:

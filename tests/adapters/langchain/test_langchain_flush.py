@@ -12,7 +12,6 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openclaw_memory import OpenClawSummarizationMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, make_call
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from openclaw_memory.errors import ConfigError, InvalidInputError
@@ -63,23 +62,15 @@ def reported():
 def make_agent(memory, reported):
     """Makes an agent whose conversation is summarised after 8 messages, and flushed."""
 
-    def make(flush_model=None, *, trigger=("messages", 8), keep=("messages", 2), model=None, saver=None):
+    def make(flush_model=None, *, trigger=("messages", 8), keep=("messages", 2), model=None):
         options = {"flush_model": flush_model or reported.by("flush", writes_facts), "trigger": trigger, "keep": keep}
         middleware = OpenClawSummarizationMiddleware(reported.by("summary", SUMMARY), memory, **options)
-        return chat_with(middleware, model=model or reported.by("reply"), saver=saver)
+        return chat_with(middleware, model=model or reported.by("reply"))
 
     return make
 
 
 # --- once before each cut
-
-
-def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, reported, caplog):
-    for text in (FACT, *CHATTER):  # each turn has a process of its own, as far as objects can tell
-        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
-            make_agent(saver=saver).invoke(says(text), thread())
-    assert [cycle.count("flush") for cycle in reported.after_summaries()] == [2, 1, 1, 1]
-    assert not caplog.text
 
 
 @pytest.mark.parametrize(

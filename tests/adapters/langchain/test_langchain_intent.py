@@ -22,7 +22,7 @@ def agent_of(memory, model, intents, *more, **wishes):
 
 
 def agent_with(memory, model, *middleware):
-    tools, saver = memory_tools(memory, edit=True), InMemorySaver()
+    tools, saver = memory_tools(memory, include=("search", "get", "append", "forget")), InMemorySaver()
     return create_agent(model, tools, system_prompt="Be kind.", middleware=middleware, checkpointer=saver)
 
 

@@ -4,15 +4,16 @@ import json
 
 import pytest
 from chat_scripts import chat_with, run, says, thread
-from contract_agents import GROUP, KEY, QUESTION, ToolsContract, paths
+from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, paths
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, memory_tools
+from langchain_openclaw_memory import OpenClawRetriever, memory_tools
 from langchain_openclaw_memory.testing import make_call
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from pydantic import ValidationError
+
+from openclaw_memory.errors import ConfigError
 
 
 @pytest.fixture
@@ -22,7 +23,13 @@ def memory(synced):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.name: tool for tool in memory_tools(memory, edit=True)}
+    return {tool.name: tool for tool in choose_tools(memory, edit=True)}
+
+
+def choose_tools(memory, *, append=True, edit=False, records=False, erase=False, **options):
+    wishes = {("append",): append, ("edit", "forget", "promote"): edit, ("remember", "confirm"): records}
+    names = [name for several, is_wanted in wishes.items() if is_wanted for name in several]
+    return memory_tools(memory, include=["search", "get", *names, *["erase"] * erase], **options)
 
 
 class Standard:
@@ -34,7 +41,7 @@ class Standard:
 
     @property
     def tool_constructor(self):
-        return next(tool for tool in memory_tools(self.memory, records=True) if tool.name == self.name)
+        return memory_tools(self.memory, include=[self.name.removeprefix("memory_")])[0]
 
     @property
     def tool_invoke_params_example(self):
@@ -68,7 +75,7 @@ def call(tool, arguments, **configurable):
 
 
 class TestContract(ToolsContract):
-    of = memory_tools, lambda memory, **wishes: OpenClawToolkit(memory=memory, **wishes).get_tools()
+    of = (choose_tools,)
 
     @pytest.fixture(autouse=True)
     def _scripted(self, scripted):
@@ -111,16 +118,13 @@ def test_a_thread_that_no_group_has_named_is_a_direct_chat(tools, thread_id, is_
     assert ("MEMORY.md" in {document["metadata"]["path"] for document in message.artifact}) is is_shown
 
 
-def test_a_toolkit_has_the_tools_and_a_schema_and_the_memory_is_part_of_no_dump(memory, tools, notes):
-    toolkit = OpenClawToolkit(memory=memory, edit=True, append=False, session_key=GROUP)
-    names = [tool.name for tool in toolkit.get_tools()]
-    assert names == ["memory_search", "memory_get", "memory_edit", "memory_forget", "memory_promote"]
-    properties = {"session_key", "edit", "append", "records", "source", "name", "erase"}
-    assert set(OpenClawToolkit.model_json_schema()["properties"]) == properties
-    with pytest.raises(ValidationError, match="top_k"):
-        OpenClawToolkit(memory=memory, top_k=3)
-    assert "memory=" not in repr(toolkit)
-    assert "memory" not in toolkit.model_dump()
+def test_only_what_is_included_is_there_and_the_memory_is_part_of_no_dump(memory, tools, notes):
+    assert [tool.name for tool in memory_tools(memory)] == ["memory_search", "memory_get", "memory_append"]
+    chosen = memory_tools(memory, include=("forget", "get"), name="work")
+    assert [tool.name for tool in chosen] == ["work_memory_get", "work_memory_forget"]
+    assert "hash" in json.loads(call(chosen[0], LINE).content)
+    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes append, confirm"):
+        memory_tools(memory, include=["search", "delete"])
     for tool in tools.values():
         assert "tool_for" not in tool.model_dump()
         assert str(notes) not in repr(tool)
@@ -139,7 +143,7 @@ async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(m
 
 
 def test_what_a_model_calls_runtime_is_an_argument_it_does_not_have(memory):
-    erase = OpenClawToolkit(memory=memory, erase=True).get_tools()[-1]
+    erase = memory_tools(memory, include=["erase"])[0]
     said = json.loads(call(erase, {"lastDays": 1, "runtime": {"state": {"messages": []}}}).content)
     assert (said["status"], "unknown field `runtime`" in said["error"]) == ("invalid", True)
     assert "runtime" not in erase.tool_call_schema["properties"]

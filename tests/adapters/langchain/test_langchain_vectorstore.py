@@ -7,7 +7,7 @@ from contract_stores import FACTS, VectorStoreContract
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
-from langchain_openclaw_memory import LangChainEmbedder, OpenClawEmbeddings, OpenClawVectorStore
+from langchain_openclaw_memory import OpenClawEmbeddings, OpenClawVectorStore
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 from pydantic import PrivateAttr
 
@@ -18,7 +18,7 @@ from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError
 class TestByTheirStandardSuite(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path):
-        with Memory.open(tmp_path, embedder=LangChainEmbedder(self.get_embeddings())) as memory:
+        with Memory.open(tmp_path, embedder=self.get_embeddings()) as memory:
             yield OpenClawVectorStore(memory)
 
 
@@ -149,7 +149,7 @@ def test_stores_with_different_embeddings_do_not_build_each_others_index_again(t
         assert (len(one._embedded), len(other._embedded)) == (3, 2), "what is new to each, and nothing twice"
         for store in [*stores, shared]:
             store.memory.close()
-    with Memory.open(tmp_path, embedder=LangChainEmbedder(one), index_path=stores[0].memory.index_path) as again:
+    with Memory.open(tmp_path, embedder=one, index_path=stores[0].memory.index_path) as again:
         one._embedded.clear()
         again.sync()
         assert not any("text" in text for text in one._embedded)
