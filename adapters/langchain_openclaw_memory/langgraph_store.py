@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ class OpenClawStore(BaseStore):
             return None
         if refresh:
             self._refresh(path)
-        return _copy(item)
+        return deepcopy(item)
 
     def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
         """Return the items of a namespace and those below it by path, oldest first. They are shared: only read them."""
@@ -210,7 +210,7 @@ class OpenClawStore(BaseStore):
         scores = self._search_scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]
         for path in ranked[op.offset : op.offset + op.limit]:
-            item = _copy(items[path])
+            item = deepcopy(items[path])
             if op.refresh_ttl:
                 self._refresh(path)
             yield SearchItem(
@@ -257,14 +257,6 @@ _now = time.time
 def _get_ttl(fields: Mapping[str, Any]) -> float | None:
     minutes = fields.get("ttl")
     return 60.0 * minutes if isinstance(minutes, int | float) else None
-
-
-def _copy(item: Item) -> Item:
-    """Copy an item, so that its caller may change the value."""
-    value = json.loads(json.dumps(item.value))
-    return Item(
-        value=value, key=item.key, namespace=item.namespace, created_at=item.created_at, updated_at=item.updated_at
-    )
 
 
 def _check_put(op: PutOp) -> PutOp:

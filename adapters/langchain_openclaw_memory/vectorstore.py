@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -106,7 +107,7 @@ class OpenClawVectorStore(VectorStore):
             texts: The texts to add.
             embedding: Makes the vectors.
             metadatas: The metadata of each text, as JSON.
-            ids: The id of each text, by default new ones.
+            ids: The id of each text, by default that of its content.
             workspace: The folder of the memory, which is made if it is missing; required.
             config: The settings of the memory.
             index_path: The file of the index, by default as above.
@@ -153,11 +154,12 @@ class OpenClawVectorStore(VectorStore):
     ) -> list[str]:
         """Write each text to a file of its own, index them, and return their ids; one that exists is replaced.
 
+        Without an id a text has that of its content: the same one with the same metadata is there once.
         The only other argument is `batch_size`, which LangChain's indexing passes on; all are indexed at once.
 
         Raises:
-            InvalidInputError: It is a single text, the counts differ, an id is blank, metadata are not JSON (it
-                says at which key), or a text is not Unicode. Nothing was written.
+            InvalidInputError: It is a single text, the counts differ, an id is blank, metadata are neither JSON nor
+                dates nor UUIDs (it says at which key), or a text is not Unicode or holds a NUL. Nothing was written.
             WriteError: A text is larger than `files.max_bytes`, or could not be written.
         """
         refuse(kwargs.keys() - {"batch_size"}, "add_texts", ("metadatas", "ids", "batch_size"))
@@ -172,7 +174,7 @@ class OpenClawVectorStore(VectorStore):
             )
         return self._documents.add(
             [
-                Written(str(uuid.uuid4()) if name is None else name, text, metadata)
+                Written(_make_id(text, metadata) if name is None else name, text, metadata)
                 for text, metadata, name in zip(written, about, names, strict=True)
             ]
         )
@@ -315,6 +317,10 @@ class OpenClawVectorStore(VectorStore):
         vectors: list[Any] = [vector for _, vector in comparable]
         positions = maximal_marginal_relevance(np.array(embedding, dtype=np.float32), vectors, lambda_mult, k)
         return [_to_document(comparable[at][0]) for at in positions]
+
+
+def _make_id(text: str, metadata: Mapping[str, Any]) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, json.dumps([text, metadata], default=str)))
 
 
 def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: MemoryConfig | None) -> Path | None:

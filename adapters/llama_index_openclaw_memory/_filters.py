@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -18,7 +18,12 @@ _Conditions: TypeAlias = Mapping[str, Any]
 
 
 def build_filter(
-    filters: MetadataFilters | None, *, ids: Iterable[str] = (), parts_of: Iterable[str] = (), folder: str = ""
+    filters: MetadataFilters | None,
+    tests: Sequence[Where] = (),
+    *,
+    ids: Iterable[str] = (),
+    parts_of: Iterable[str] = (),
+    folder: str = "",
 ) -> documents.Documents.Filter | None:
     """Return a filter of documents for filters, with filters in filters, ids and wholes; None if all documents pass.
 
@@ -33,10 +38,10 @@ def build_filter(
         raise QueryError(f"filters must be MetadataFilters, not {filters!r:.80}: MetadataFilters(filters=[...])")
     narrow: dict[str, Any] = {"ids": frozenset(ids) or None, "parts_of": frozenset(parts_of) or None, "folder": folder}
     if filters is None or not filters.filters:
-        return documents.Documents.Filter(**narrow) if any(narrow.values()) else None
+        return documents.Documents.Filter(None, tests, **narrow) if tests or any(narrow.values()) else None
     conditions, added = _build_conditions(filters), ADDED.intersection(list_names(filters))
     if not added:
-        return documents.Documents.Filter(conditions, **narrow)
+        return documents.Documents.Filter(conditions, tests, **narrow)
     fits = documents.Documents.compile_filter(conditions)
 
     def test(document: Document) -> bool:
@@ -44,7 +49,7 @@ def build_filter(
 
     if narrow["parts_of"] is None:  # else the test alone is asked of the few that are left
         narrow["parts_of"] = _find_wholes(filters)
-    return documents.Documents.Filter(tests=[test], **narrow)
+    return documents.Documents.Filter(None, [*tests, test], **narrow)
 
 
 def _find_wholes(condition: MetadataFilter | MetadataFilters) -> frozenset[str] | None:

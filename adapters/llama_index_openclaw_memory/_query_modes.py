@@ -14,7 +14,6 @@ from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
 
 if TYPE_CHECKING:
-    from openclaw_memory.documents import Documents
     from openclaw_memory.types import Vector
 
 Scored: TypeAlias = list[tuple[Document, float]]
@@ -51,11 +50,9 @@ def answer(
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
-    where = _build_where(query, folder)
-    if is_shown is not None:
-        from openclaw_memory.documents import Documents
-
-        where = (where or Documents.Filter()).with_tests(lambda document: is_shown(document.path))
+    tests = [] if is_shown is None else [lambda document: is_shown(document.path)]
+    ids, parts_of = _check_names("node_ids", query.node_ids), _check_names("doc_ids", query.doc_ids)
+    where = build_filter(query.filters, tests, ids=ids, parts_of=parts_of, folder=folder)
     if k == 0:
         return []
     is_filtered = bool(query.node_ids or query.doc_ids or (query.filters and query.filters.filters))
@@ -150,11 +147,6 @@ def _get_vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[flo
         raise EmbedderError("the vector of the query holds a NaN or an infinity: check the embedder")
     numbers: list[float] = vector.tolist()
     return numbers
-
-
-def _build_where(query: VectorStoreQuery, folder: str) -> Documents.Filter | None:
-    ids, parts_of = _check_names("node_ids", query.node_ids), _check_names("doc_ids", query.doc_ids)
-    return build_filter(query.filters, ids=ids, parts_of=parts_of, folder=folder)
 
 
 def _check_names(name: str, ids: Any) -> frozenset[str]:

@@ -152,15 +152,15 @@ class Documents:
         secrets masked keeps the old one.
 
         Args:
-            items: The documents.
+            items: The documents. Dates, times and UUIDs in their metadata come back as text.
             vectors: Their vectors, shape (n, dims), of any length each. `search_vector` with the identity of `source`
                 finds the documents by them. Default: only the memory's own index finds the documents.
             source: The model that made `vectors`; required with them. The same text keeps the vector that it has of a
                 model which makes vectors again.
 
         Raises:
-            InvalidInputError: An id is blank, metadata are not JSON, a text is not Unicode, or a masked text would
-                replace the secret.
+            InvalidInputError: An id is blank, metadata are neither JSON nor dates nor UUIDs, a text is not Unicode or
+                holds a NUL, or a masked text would replace the secret.
             WriteError, WorkspaceError: A document is larger than `files.max_bytes`, or files cannot be written or read.
             StoreError: The memory is closed, its index cannot be written, or a sync is running in this very thread.
             EmbedderError: The vectors are not finite, or have other dimensions or another model than those added
@@ -177,6 +177,8 @@ class Documents:
                 raise InvalidInputError(
                     f"a field of document {document.id!r} cannot be called {min(names)!r}: call it another name"
                 )
+            if "\0" in f"{document.id}{document.text}":
+                raise InvalidInputError(f"document {document.id!r} holds a NUL character: remove it from id and text")
         if vectors is not None and source is None:
             raise EmbedderError("vectors came without their source: add source=VectorSource(identity, model)")
         if self._service.is_syncing_here:

@@ -6,11 +6,11 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
+from uuid import UUID
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
@@ -61,16 +61,6 @@ class DocumentFilter:
         self._folder = folder
         self._indexed = None if metadata is None else _index_filter(metadata, self._matches)
         self._has_metadata = metadata is not None
-
-    def with_tests(self, *tests: Callable[[Document], bool]) -> Self:
-        """Return this filter with further tests.
-
-        Args:
-            tests: Functions of a document.
-        """
-        extended = copy(self)
-        extended.tests = (*self.tests, *tests)
-        return extended
 
     @property
     def reads_documents(self) -> bool:
@@ -168,7 +158,7 @@ def _index_filter(conditions: Mapping[str, Any], matches: _Test) -> IndexedFilte
         return None
     names += [name.partition(".")[0] for name in names]
     try:
-        return IndexedFilter(json.dumps(conditions, default=_encode_date), tuple(dict.fromkeys(names)), matches)
+        return IndexedFilter(json.dumps(conditions, default=repr), tuple(dict.fromkeys(names)), matches)
     except (TypeError, ValueError):
         return None
 
@@ -183,12 +173,6 @@ def _iterate_names(conditions: Mapping[str, Any]) -> Iterator[Any]:
                 yield from _iterate_names(part)
         else:
             yield name
-
-
-def _encode_date(value: object) -> str:
-    if isinstance(value, date):
-        return repr(value)
-    raise TypeError
 
 
 def compile_filter(conditions: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
@@ -292,6 +276,7 @@ def _match_pattern(name: str, operand: Any, flags: int = 0) -> _Test:
 
 
 def _compare(holds: Callable[[Any, Any], bool], operand: Any) -> _Test:
+    operand = str(operand) if isinstance(operand, UUID) else operand
     if isinstance(operand, date):
         limit = _add_zone(operand) if isinstance(operand, datetime) else operand
         return _try(lambda value: holds(_parse_date(value, limit), limit))

@@ -12,10 +12,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 from unicodedata import normalize
+from uuid import UUID
 
 from openclaw_memory.errors import InvalidInputError
 
@@ -263,13 +265,17 @@ def _parse_value(text: str) -> Any:
 def _to_json(value: Any, name: str) -> str:
     _check_json(value, name, 0)
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_encode)
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"{name} holds text that is not Unicode: remove the lone surrogate") from error
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be written as JSON ({error}): turn it into text") from error
     return _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _encode(value: date | UUID) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _check_json(value: Any, name: str, depth: int) -> None:
@@ -286,7 +292,7 @@ def _check_json(value: Any, name: str, depth: int) -> None:
             _check_json(inner, f"{name}[{index}]", depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InvalidInputError(f"{name} is {value}, which JSON does not know: leave it out, or use None")
-    elif value is not None and not isinstance(value, str | int | float):
+    elif value is not None and not isinstance(value, str | int | float | date | UUID):
         kind = type(value).__name__
         raise InvalidInputError(
             f"{name} is of type {kind}, which is not JSON: turn it into text, a number, a list or a dict"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any, ClassVar
+from uuid import UUID
 
 import pytest
 from index_files import index_folder
@@ -92,6 +94,23 @@ class VectorStoreContract:
         for odd in (object(), "\ud800"):
             with pytest.raises(InvalidInputError, match="metadata"):
                 self.add(filled, {"good": "good", "bad": "bad"}, {"good": {}, "bad": {"odd": odd}})
+        assert self.get(filled, ["good", "bad"]) == {}
+
+    def test_dates_and_uuids_are_metadata_and_found_by_filters(self, filled):
+        noon, name = datetime(2026, 11, 21, 12, tzinfo=UTC), UUID(int=7)
+        said = {"day": date(2026, 11, 21), "at": noon, "by": name, "all": [name, {"on": noon}]}
+        self.add(filled, {"new": "The band plays."}, {"new": said})
+        text = self.get(filled, ["new"])["new"][1]
+        assert (text["day"], datetime.fromisoformat(text["at"]), text["by"]) == ("2026-11-21", noon, str(name))
+        assert text["all"] == [str(name), {"on": text["at"]}]
+        for mode in self.modes:
+            for key in ("day", "at", "by"):
+                assert list(self.find(filled, "Who plays?", 9, mode, wanted={key: text[key]})) == ["new"]
+
+    def test_a_nul_is_refused_by_name_and_nothing_is_written(self, filled):
+        for text in ("The\0band", "\0"):
+            with pytest.raises(InvalidInputError, match="'bad' holds a NUL"):
+                self.add(filled, {"good": "good", "bad": text}, {"good": {}, "bad": {}})
         assert self.get(filled, ["good", "bad"]) == {}
 
     def test_a_filter_finds_what_many_better_answers_hide(self, filled):

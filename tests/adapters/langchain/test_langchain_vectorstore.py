@@ -1,6 +1,8 @@
 """LangChain's vector store over a memory: its own standard suite, and what only Markdown can promise."""
 
+from datetime import UTC, date, datetime
 from typing import ClassVar
+from uuid import UUID
 
 import pytest
 from contract_stores import FACTS, VectorStoreContract
@@ -88,6 +90,27 @@ def test_what_does_not_fit_together_is_refused(own):
             own.add_texts(texts, metadatas, ids=ids)
     with pytest.raises(ConfigError, match="workspace=PATH"):
         OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
+
+
+def test_a_filter_compares_dates_and_uuids_as_they_are(own):
+    noon, name = datetime(2026, 11, 21, 12, tzinfo=UTC), UUID(int=7)
+    own.add_texts(["The band plays."], [{"day": noon.date(), "at": noon, "by": name}], ids=["new"])
+    for condition in (
+        {"by": name}, {"by": {"$in": [name]}}, {"day": noon.date()}, {"at": noon}, {"day": {"$gte": date(2026, 11, 20)}},
+        {"at": {"$lt": datetime(2026, 11, 21, 13, tzinfo=UTC)}},
+    ):  # fmt: skip
+        assert ids(own.similarity_search("Who plays?", filter=condition)) == ["new"]
+    for condition in ({"by": UUID(int=8)}, {"day": {"$lt": noon.date()}}):
+        assert own.similarity_search("Who plays?", filter=condition) == []
+
+
+def test_the_same_text_without_an_id_is_there_once(own):
+    before = len(own.similarity_search("Who?", k=99))
+    added = [own.add_texts(["The band plays."]) for _ in range(3)] + [own.add_documents([Document("The band plays.")])]
+    assert len({name for names in added for name in names}) == 1
+    other = own.add_texts(["The band plays.", "The band plays."], [{"page": 1}, {"page": 2}])
+    assert len({*other, *added[0]}) == 3
+    assert len(own.similarity_search("Who?", k=99)) == before + 3
 
 
 def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(static_memory):
