@@ -60,8 +60,6 @@ Observer: TypeAlias = Callable[[Event], object]
 class Events:
     """The observers of one memory. Without any, a call costs one look at them."""
 
-    __slots__ = ("observers",)
-
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self.observers = tuple(observers)
 
@@ -215,8 +213,6 @@ class acting_as:  # noqa: N801 - used as a `with` block
     Blocks inside each other add up. They reach the tasks and the calls of `run_in_thread` that begin in the block. One
     object may be used for several blocks, also at once in several threads and tasks.
     """
-
-    __slots__ = ("door", "session")
 
     def __init__(self, door: str, *, session: str | None = None) -> None:
         """Name the door.

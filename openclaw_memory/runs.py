@@ -25,7 +25,7 @@ _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values"
 
 @contextmanager
 def run_values(**values: Any) -> Iterator[None]:
-    """Give the runs of a `with` block the values that templates choose a memory by, such as `user_id="anna"`.
+    """Give the runs of a `with` block values: those that templates choose a memory by, and `session_key`.
 
     They reach the tasks and the calls of `run_in_thread` that begin in the block. Blocks add to the values around.
 
@@ -53,6 +53,15 @@ class RunMemory:
         self._acting = nullcontext() if door is None else acting_as(door, session=session)
         self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
         self.config = memory.config
+
+    @staticmethod
+    def get_value(name: str) -> Any:
+        """Return a value of the `run_values` around a call, or None.
+
+        Args:
+            name: The name of the value.
+        """
+        return _values.get().get(name)
 
     @staticmethod
     def read_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:

@@ -33,8 +33,8 @@ _log = logging.getLogger(__name__)
 class PendingFlush:
     """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
-    `cut` says that the messages are taken from the conversation next, which then begins a new cycle; `may_wait`, that
-    the cut is postponed if they cannot be saved.
+    `cut` says that the messages are taken from the conversation next, which then begins a new cycle and has `tokens`
+    left; `may_wait`, that the cut is postponed if they cannot be saved.
     """
 
     leased: RunMemory
@@ -160,7 +160,7 @@ def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | N
         )
     elif flush.cut and not error:
         try:
-            _open_flush(flush, memory).record_compaction()
+            _open_flush(flush, memory).record_compaction(flush.tokens)
         except Exception as failure:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
             _log.warning(f"the compaction of session {flush.session.key!r} could not be noted: {failure}")
     return outcome

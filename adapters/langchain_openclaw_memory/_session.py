@@ -39,6 +39,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+_KEY = "session_key"
 _HOW = 'give it with the run, as context={"user_id": ...} or in the "configurable" of its config'
 
 
@@ -119,12 +120,16 @@ def _to_dict(context: Any) -> dict[str, Any]:
 
 
 def get_session_key(explicit: str | None, config: RunnableConfig | None) -> str | None:
-    """Return the key of the session, which tells who reads along: `explicit`, or the one of the run."""
+    """Return the key of the session that a call belongs to, which tells who reads along; None if it is unknown.
+
+    That is `explicit`; else the `session_key` of the run, in its `context` or its `configurable`; else that of the
+    `run_values` around it; else the thread.
+    """
     if explicit is not None:
         return explicit
-    configurable = _get_configurable(config)
-    key = configurable.get("session_key") or configurable.get("thread_id")
-    return str(key) if key else None
+    configurable, context = _get_configurable(config), _to_dict(_get_context())
+    key = context.get(_KEY) or configurable.get(_KEY) or RunMemory.get_value(_KEY)
+    return str(key or configurable.get("thread_id") or "") or None
 
 
 def get_thread(config: RunnableConfig | None) -> str | None:
@@ -205,13 +210,12 @@ def _get_configurable(config: RunnableConfig | None) -> dict[str, Any]:
     return (config or {}).get("configurable") or {}
 
 
-def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> bool:
-    """Keep a value as the latest of at most so many; return whether the oldest was forgotten for it."""
+def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Keep a value as the latest of at most so many."""
     cache[key] = value
     cache.move_to_end(key)
-    if is_over := len(cache) > most:
+    if len(cache) > most:
         cache.popitem(last=False)
-    return is_over
 
 
 class WarnOnce:

@@ -73,8 +73,6 @@ def strip_silent(text: str) -> str:
 class SilentStream:
     """A streamed reply without `NO_REPLY`: the pieces it returns add up to `strip_silent` of the whole."""
 
-    __slots__ = ("_buffer", "_flows")
-
     def __init__(self) -> None:
         """Wait for the first piece."""
         self._buffer, self._flows = "", False

@@ -12,7 +12,6 @@ from langchain_core.messages import SystemMessage
 from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_session_key, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import Flush
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     Args:
         memory: The memory, or a selector of one for each run.
         session_key: The session whose readers may see results; by default that of the run.
-        memory_name: Distinguishes this middleware from that of another memory in the same agent.
+        name: Distinguishes this middleware from that of another memory in the same agent.
     """
 
     failure = "nothing of the memory is shown"
 
-    def __init__(self, memory: MemoryChoice, session_key: str | None, memory_name: str | None) -> None:
+    def __init__(self, memory: MemoryChoice, session_key: str | None, name: str | None) -> None:
         super().__init__()
-        self.memory, self.session_key, self.memory_name = RunMemory.read_choice(memory), session_key, memory_name
+        self.memory, self.session_key, self.memory_name = RunMemory.read_choice(memory), session_key, name
         self._log = logging.getLogger(type(self).__module__)
         self._warn_once = WarnOnce(self._log)
 
@@ -55,8 +54,6 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        if _is_flush():
-            return handler(request)
         changed, turn = self._extend_request(request)
         response = handler(changed)
         self._handle_response(turn, response)
@@ -65,8 +62,6 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        if _is_flush():
-            return await handler(request)
         changed, turn = await run_in_thread(self._extend_request, request)
         response = await handler(changed)
         self._handle_response(turn, response)
@@ -107,7 +102,3 @@ def append_to_system(request: ModelRequest[Any], text: str) -> ModelRequest[Any]
     else:
         content = [*content, {"type": "text", "text": text}]
     return request.override(system_message=message.model_copy(update={"content": content}))
-
-
-def _is_flush() -> bool:
-    return Flush.TAG in ((get_run_config() or {}).get("tags") or ())

@@ -65,7 +65,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
         model: The chat model that is asked, or its name as `init_chat_model` takes it: a small, fast one does.
         mode: "note" suggests to the model, "interrupt" asks the user first.
         session_key: The session that says who reads along, by default that of the run; see `memory_tools`.
-        memory_name: The name of the memory, for an agent with several: the one that its tools begin with.
+        name: The name of the memory, for an agent with several: the one that its tools begin with.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -83,9 +83,9 @@ class OpenClawIntentMiddleware(PromptMiddleware):
         *,
         mode: IntentMode = "note",
         session_key: str | None = None,
-        memory_name: str | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(memory, session_key, memory_name)
+        super().__init__(memory, session_key, name)
         if mode not in get_args(IntentMode):
             raise ConfigError(f"mode must be 'note' or 'interrupt', not {mode!r}")
         self.model, self.mode = load_chat_model(model), mode

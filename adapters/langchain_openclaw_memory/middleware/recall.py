@@ -55,7 +55,7 @@ class OpenClawRecallMiddleware(PromptMiddleware):
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session whose readers may see results, by default that of the run; see `memory_tools`.
         source: As for a `SearchFilter`; with "memory", nothing from other conversations is shown.
-        memory_name: Distinguishes this middleware, and its block, from that of another memory in the same agent.
+        name: Distinguishes this middleware, and its block, from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -74,11 +74,11 @@ class OpenClawRecallMiddleware(PromptMiddleware):
         min_score: float | None = None,
         session_key: str | None = None,
         source: Source | None = None,
-        memory_name: str | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(memory, session_key, memory_name)
+        super().__init__(memory, session_key, name)
         self._recall = partial(
-            recall, max_chars=max_chars, max_results=max_results, min_score=min_score, source=source, name=memory_name
+            recall, max_chars=max_chars, max_results=max_results, min_score=min_score, source=source, name=name
         )
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()

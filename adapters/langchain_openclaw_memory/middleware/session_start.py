@@ -27,7 +27,7 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
         memory: The memory, or a selector of one for each run: see `memory_tools`.
         session_key: The session whose readers may see results, by default that of the run; see `memory_tools`.
         max_chars: The most characters of one file, by default `config.sessions.bootstrap_chars`.
-        memory_name: Distinguishes this middleware, and its text, from that of another memory in the same agent.
+        name: Distinguishes this middleware, and its text, from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -43,9 +43,9 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
         *,
         session_key: str | None = None,
         max_chars: int | None = None,
-        memory_name: str | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(memory, session_key, memory_name)
+        super().__init__(memory, session_key, name)
         self.max_chars = max_chars
 
     def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:

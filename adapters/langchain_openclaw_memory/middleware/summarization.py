@@ -4,7 +4,7 @@
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
@@ -126,7 +126,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             return None
         update = _drop_orphans(self._summarize(state, runtime))
         lost = _find_removed(messages, update)
-        outcome = save(self._plan(leased, lost, may_wait=may_wait)) if lost else None
+        outcome = save(self._plan(leased, lost, update, may_wait=may_wait)) if lost else None
         return self._settle(place, update, postpone=may_wait and outcome == "lost")
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             return None
         update = _drop_orphans(await self._asummarize(state, runtime))
         lost = _find_removed(messages, update)
-        outcome = await asave(self._plan(leased, lost, may_wait=may_wait)) if lost else None
+        outcome = await asave(self._plan(leased, lost, update, may_wait=may_wait)) if lost else None
         return self._settle(place, update, postpone=may_wait and outcome == "lost")
 
     def wrap_model_call(
@@ -165,9 +165,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
                 raise
             return await handler(_with_update(request, await self._asummarize(request.state, request.runtime)))
 
-    def _plan(self, leased: RunMemory, lost: list[AnyMessage], *, may_wait: bool) -> PendingFlush:
-        session = find_session(self.session_key, lost)
-        return PendingFlush(leased, session, self.flush_model, lost, self.token_counter, cut=True, may_wait=may_wait)
+    def _plan(
+        self, leased: RunMemory, lost: list[AnyMessage], update: dict[str, Any] | None, *, may_wait: bool
+    ) -> PendingFlush:
+        session, count, model = find_session(self.session_key, lost), self.token_counter, self.flush_model
+        left = count(_get_messages(update))
+        return PendingFlush(leased, session, model, lost, count, tokens=left, cut=True, may_wait=may_wait)
 
     def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, tuple[Path, str], bool]:
         """Return the memory of this run, folder and session of its conversation, and whether it has room to wait."""
@@ -199,8 +202,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
 def _with_update(request: ModelRequest[Any], update: dict[str, Any] | None) -> ModelRequest[Any]:
     """Return a request with the messages that an update of the state leaves."""
-    messages = (_drop_orphans(update) or {}).get("messages", request.messages)
-    return request.override(messages=[message for message in messages if not isinstance(message, RemoveMessage)])
+    return request if update is None else request.override(messages=_get_messages(_drop_orphans(update)))
+
+
+def _get_messages(update: dict[str, Any] | None) -> list[AnyMessage]:
+    """Return the messages that an update of the state leaves."""
+    return [message for message in (update or {}).get("messages", ()) if not isinstance(message, RemoveMessage)]
 
 
 def _drop_orphans(update: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -218,12 +225,12 @@ def _drop_orphans(update: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**(update or {}), "messages": whole}
 
 
-def _find_removed(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
+def _find_removed(messages: Sequence[AnyMessage], update: dict[str, Any] | None) -> list[AnyMessage]:
     """Return the messages that an update takes from the state; none if it takes no more than an earlier summary."""
     if not (changed := (update or {}).get("messages")):
         return []
     removed = {message.id for message in changed if isinstance(message, RemoveMessage)}
-    present = {message.id for message in changed if not isinstance(message, RemoveMessage)}
+    present = {message.id for message in _get_messages(update)}
     lost = [
         message
         for message in messages

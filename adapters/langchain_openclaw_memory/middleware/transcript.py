@@ -17,12 +17,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
+from langchain_openclaw_memory._flush import check_memory
 from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary, make_message
 from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thread, lease_run_memory, remember
+from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
-from openclaw_memory.runs import MemoryChoice, RunMemory
+from openclaw_memory.runs import MemoryChoice
 
 _log = logging.getLogger(__name__)
 
@@ -67,16 +69,16 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Args:
         memory: Where to write, or a selector of one for each run: see `memory_tools`.
-        session_id: The session, by default the thread of the run.
+        session_key: The session to write, by default the thread of the run.
         resume: Whether to go on with what was kept of the session.
 
     Raises:
         TypeError: `memory` is not a memory.
     """
 
-    def __init__(self, memory: MemoryChoice, *, session_id: str | None = None, resume: bool = False) -> None:
+    def __init__(self, memory: MemoryChoice, *, session_key: str | None = None, resume: bool = False) -> None:
         super().__init__()
-        self.memory, self.session_id, self.resume = RunMemory.read_choice(memory), session_id, resume
+        self.memory, self.session_key, self.resume = check_memory(memory, session_key), session_key, resume
         self._known: OrderedDict[tuple[str, str], _Log] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)
@@ -103,12 +105,12 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     after_agent, aafter_agent = before_model, abefore_model  # then the reply
 
     def _resume(self, messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
-        session = self.session_id or get_thread(get_run_config())
+        session = self.session_key or get_thread(get_run_config())
         if not self.resume or session is None or any(message.additional_kwargs.get(RESUMED) for message in messages):
             return None
         try:
             with lease_run_memory(self.memory, get_run_config()) as memory:
-                earlier = [make_message(message) for message in memory.sessions.resume(session)]
+                earlier = [make_message(message) for message in memory.sessions.resume(self._find_id(memory, session))]
         except NotFoundError:
             return None
         except OpenClawMemoryError as error:
@@ -119,20 +121,24 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *earlier, *messages]}
 
+    def _find_id(self, memory: Memory, session: str) -> str:
+        """Return the id of a session: that of its key in `sessions.json`, or the thread itself."""
+        return memory.sessions.flush(session).session.id or session if self.session_key else session
+
     def _write(self, messages: Sequence[BaseMessage]) -> None:
-        session = self.session_id or get_thread(get_run_config())
+        session = self.session_key or get_thread(get_run_config())
         if session is None:
             self._warn_once(
                 "no session",
                 "no transcript is written of a run without a thread: give OpenClawTranscriptMiddleware(memory, "
-                'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
+                'session_key=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return
         leased = lease_run_memory(self.memory, get_run_config())
         seen_log = self._get_log((str(leased.folder), session))
         try:
             with leased as memory, seen_log.lock:
-                log = memory.sessions.log(session)
+                log = memory.sessions.log(self._find_id(memory, session))
                 # Others write to it too: a flush that failed, another process.
                 if (size := log.size) != seen_log.size:
                     _read_log(log, seen_log)
@@ -242,9 +248,8 @@ def _can_be_edited(message: BaseMessage) -> bool:
 
 
 def _is_edited(message: BaseMessage, entry: _Entry) -> bool:
-    if message.additional_kwargs.get(RESUMED):
-        return False
-    return entry.crc is not None and _hash_text(message.text) != entry.crc
+    is_resumed = message.additional_kwargs.get(RESUMED)  # masked, and not edited
+    return not is_resumed and entry.crc not in {None, _hash_text(message.text)}
 
 
 def _hash_text(text: str) -> int:

@@ -151,8 +151,8 @@ async def test_of_two_memories_each_is_spoken_of_by_its_tools(kept, scripted, tm
     with Memory.open(tmp_path / "agent", embedder=None) as work:
         tools = [*memory_tools(kept, name="home"), *memory_tools(work, name="work")]
         middleware = [
-            OpenClawIntentMiddleware(kept, scripted(intent("remember", "Carla")), memory_name="home"),
-            OpenClawIntentMiddleware(work, scripted(intent("query", "Carla")), memory_name="work"),
+            OpenClawIntentMiddleware(kept, scripted(intent("remember", "Carla")), name="home"),
+            OpenClawIntentMiddleware(work, scripted(intent("query", "Carla")), name="work"),
         ]
         model = scripted("Klaar.")
         create_agent(model, tools, middleware=middleware).invoke(says(REMEMBER))

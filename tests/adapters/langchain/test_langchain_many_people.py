@@ -106,7 +106,7 @@ def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_reported(users, ca
     (users.root / "carol").write_text("in the way")
     template, model = users.use_template("{user_id}"), ScriptedChatModel(script=search_then_answer)
     saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 4), keep=("messages", 1))
-    transcript = OpenClawTranscriptMiddleware(template, session_id="s")
+    transcript = OpenClawTranscriptMiddleware(template, session_key="s")
     middleware = [transcript, OpenClawRecallMiddleware(template), saving]
     agent = create_agent(model, memory_tools(template), middleware=middleware)
     said = [{"role": "user", "content": text, "id": text} for text in ("Hello", "And?", "And now?")]
@@ -192,7 +192,7 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, o
 
 PARTS = {
     "summary": lambda template, model: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
-    "transcript": lambda template, _model: OpenClawTranscriptMiddleware(template, session_id="s"),
+    "transcript": lambda template, _model: OpenClawTranscriptMiddleware(template, session_key="s"),
     "recall": lambda template, _model: OpenClawRecallMiddleware(template),
 }
 

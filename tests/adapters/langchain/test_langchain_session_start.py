@@ -47,7 +47,7 @@ def test_of_two_memories_each_has_its_text(lived_in, scripted, tmp_path):
         work.append("The budget is due.")
         tools = [*memory_tools(lived_in, name="home"), *memory_tools(work, name="work")]
         both = ((lived_in, "home"), (work, "work"))
-        start = [OpenClawSessionStartMiddleware(memory, memory_name=name) for memory, name in both]
+        start = [OpenClawSessionStartMiddleware(memory, name=name) for memory, name in both]
         model = scripted("Hello.")
         create_agent(model, tools, middleware=start).invoke(says("Hello?"))
     system = model.requests[0].messages[0].text

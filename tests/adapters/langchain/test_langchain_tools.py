@@ -4,7 +4,7 @@ import json
 
 import pytest
 from chat_scripts import chat_with, run, says, thread
-from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, paths
+from contract_agents import KEY, LINE, QUESTION, ToolsContract
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -109,13 +109,6 @@ def test_a_search_hands_over_documents_as_plain_data(tools, memory):
     assert documents == OpenClawRetriever(memory=memory).invoke(QUESTION)[: len(documents)]
     message = call(tools["memory_search"], {"query": QUESTION, "minScore": 1.0})
     assert (json.loads(message.content)["results"], message.artifact) == ([], [])
-
-
-@pytest.mark.parametrize(("thread_id", "is_shown"), [(GROUP, False), (1, True)])
-def test_a_thread_that_no_group_has_named_is_a_direct_chat(tools, thread_id, is_shown):
-    message = call(tools["memory_search"], KEY, thread_id=thread_id)
-    assert ("MEMORY.md" in paths(json.loads(message.content))) is is_shown
-    assert ("MEMORY.md" in {document["metadata"]["path"] for document in message.artifact}) is is_shown
 
 
 def test_only_what_is_included_is_there_and_the_memory_is_part_of_no_dump(memory, tools, notes):

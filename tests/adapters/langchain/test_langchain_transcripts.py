@@ -143,7 +143,7 @@ async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said
     agent = create_agent(scripted("ok"), [], middleware=[OpenClawTranscriptMiddleware(memory)])
     for is_async in (False, True):
         assert (await run(agent, says("One."), is_async=is_async))["messages"][-1].text == "ok"
-    assert caplog.text.count("session_id=...") == 1
+    assert caplog.text.count("session_key=...") == 1
     assert not (memory.workspace.root / "sessions").exists()
 
 
@@ -212,7 +212,7 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
 
 
 def test_an_agent_works_with_copies_of_its_middleware_and_counts_no_tokens_without_a_report(memory, scripted, texts):
-    parts = [OpenClawRecallMiddleware(memory), OpenClawTranscriptMiddleware(memory, session_id="mine")]
+    parts = [OpenClawRecallMiddleware(memory), OpenClawTranscriptMiddleware(memory, session_key="mine")]
     for text in ("One.", "Two."):
         chat_with(*copy.deepcopy(parts), model=scripted("ok", usage=None)).invoke(says(text), THREAD)
     assert texts("mine") == ["One.", "ok", "Two.", "ok"]
