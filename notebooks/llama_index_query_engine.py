@@ -134,7 +134,7 @@ axes.figure.tight_layout()
 
 # %% [markdown]
 # Figures on other data, and of other modes, are in
-# [the adapter's README](../adapters/llama_index_openclaw_memory/README.md#modes); [the ranking lab](ranking_lab.ipynb)
+# [the guide](../docs/how-to/llama-index.md#modes); [the ranking lab](ranking_lab.ipynb)
 # measures your own notes.
 #
 # ## Kept, and brought up to date
