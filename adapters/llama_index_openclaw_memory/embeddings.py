@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from asyncio import wrap_future
-from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import PrivateAttr, model_serializer
+from pydantic import PrivateAttr
 
-from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from openclaw_memory import load_embedder
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.embeddings import FrameworkEmbedder
@@ -27,7 +23,6 @@ _NO_EMBEDDER = (
     "None and 'none' are not embedders, and a memory that searches by keywords alone has none: "
     "name a provider that makes vectors, such as 'static'"
 )
-_NAMES = ("provider", "model_name", "identity")
 
 
 class OpenClawEmbedding(BaseEmbedding):
@@ -39,10 +34,10 @@ class OpenClawEmbedding(BaseEmbedding):
 
     provider: str
     identity: str
-    _loading: Future[Embedder] = PrivateAttr()
+    _embedder: Embedder = PrivateAttr()
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder if it is a name; in a running event loop, a thread does it, and async calls wait for that.
+        """Load the embedder if it is a name.
 
         Args:
             embedder: One that is there, such as `memory.embedder`, or the name of a provider as `load_embedder` takes
@@ -51,28 +46,21 @@ class OpenClawEmbedding(BaseEmbedding):
             options: Options of the provider, and fields of LlamaIndex's own (`embed_batch_size`, ...).
 
         Raises:
-            EmbedderError: The provider is unknown, or does not take the model or an option. In a running event loop,
-                the first use raises it.
-            MissingExtraError: The provider needs a package that is not installed. Likewise.
+            EmbedderError: The provider is unknown, or does not take the model or an option.
+            MissingExtraError: The provider needs a package that is not installed.
             ConfigError: The name is `none`, or options are passed with an embedder that is loaded already.
             pydantic.ValidationError: A field of LlamaIndex's has a wrong type or value.
         """
         fields = {name: options.pop(name) for name in BaseEmbedding.model_fields if name in options}
-        if embedder in (None, "none"):
-            raise ConfigError(_NO_EMBEDDER)
-        if not isinstance(embedder, str) and (model is not None or options):
+        if embedder is not None and not isinstance(embedder, str) and (model is not None or options):
             names = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
             raise ConfigError(f"an embedder that is there takes no model and no options: leave out {names}")
-        super().__init__(**{"embed_batch_size": _BATCH, **fields, **dict.fromkeys(_NAMES, "")})
-        for name in _NAMES:
-            del vars(self)[name]  # until the embedder says it
-        if isinstance(embedder, str):
-            self._loading = Background().begin(partial(_load, embedder, model, options))
-        else:
-            self._loading = Future()
-            self._loading.set_result(embedder)
-        if not (isinstance(embedder, str) and is_in_event_loop()):
-            self.embedder  # noqa: B018 - what is wrong with its names is raised at once
+        loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
+        if loaded is None:
+            raise ConfigError(_NO_EMBEDDER)
+        fields |= {"provider": loaded.provider, "model_name": loaded.model, "identity": loaded.identity}
+        super().__init__(**{"embed_batch_size": _BATCH, **fields})
+        self._embedder = loaded
 
     @classmethod
     def class_name(cls) -> str:
@@ -80,21 +68,8 @@ class OpenClawEmbedding(BaseEmbedding):
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder that makes the vectors; it is waited for while it is being loaded."""
-        loaded = self._loading.result()
-        vars(self).update(zip(_NAMES, (loaded.provider, loaded.model, loaded.identity), strict=True))
-        return loaded
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _NAMES:
-            self.embedder  # noqa: B018 - it says its names
-            return vars(self)[name]
-        return super().__getattr__(name)  # type: ignore[misc]  # pydantic's
-
-    @model_serializer(mode="wrap")
-    def custom_model_dump(self, handler: Any, info: Any) -> dict[str, Any]:
-        self.embedder  # noqa: B018 - it says its names
-        return super().custom_model_dump(handler, info)
+        """The embedder that makes the vectors."""
+        return self._embedder
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
@@ -113,11 +88,10 @@ class OpenClawEmbedding(BaseEmbedding):
         remedy = f"hand over the embedder that makes the vectors of {identity!r}: OpenClawEmbedding(embedder)"
         try:
             again = cls(**names) if "embedder" in names else cls(str(provider), model, **names)
-            made_by = again.identity
         except EmbedderError as error:
             raise ConfigError(f"{remedy}: {error}") from error
-        if made_by != identity:
-            raise ConfigError(f"{remedy}, and {made_by!r} makes others")
+        if again.identity != identity:
+            raise ConfigError(f"{remedy}, and {again.identity!r} makes others")
         return again
 
     def __reduce__(self) -> tuple[Callable[..., OpenClawEmbedding], tuple[dict[str, Any]]]:
@@ -140,18 +114,6 @@ class OpenClawEmbedding(BaseEmbedding):
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]] = self.embedder.embed_documents(texts).tolist()
         return vectors
-
-    async def aget_query_embedding(self, query: str) -> list[float]:
-        await wrap_future(self._loading)  # before the events, which say the names of the model
-        return await super().aget_query_embedding(query)
-
-    async def aget_text_embedding(self, text: str) -> list[float]:
-        await wrap_future(self._loading)
-        return await super().aget_text_embedding(text)
-
-    async def aget_text_embedding_batch(self, texts: list[str], *args: Any, **kwargs: Any) -> list[list[float]]:
-        await wrap_future(self._loading)
-        return await super().aget_text_embedding_batch(texts, *args, **kwargs)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await run_in_thread(self._get_query_embedding, query)
@@ -198,9 +160,3 @@ def check_embedding(embed_model: Any) -> None:
     """Raise ConfigError if this is not an embedding of LlamaIndex."""
     if not isinstance(embed_model, BaseEmbedding):
         raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
-
-
-def _load(name: str, model: str | None, options: dict[str, Any]) -> Embedder:
-    if (embedder := load_embedder(name, model, **options)) is None:
-        raise ConfigError(_NO_EMBEDDER)
-    return embedder

@@ -4,7 +4,6 @@ import asyncio
 import copy
 import json
 import pickle
-import threading
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +14,12 @@ from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
-from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
+from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 
 from openclaw_memory import Memory, load_embedder
 from openclaw_memory.embeddings import from_callable
-from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError
 
 TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]
 
@@ -62,46 +61,6 @@ async def test_an_embedder_is_asked_for_all_texts_at_once_and_a_slow_one_does_no
     loop.call_soon(turned.set)
     assert await asyncio.gather(*calls) == [[1.0], [1.0], [[1.0]] * 300]
     assert sorted(asked) == [1, 1, 300]
-
-
-async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(memory, monkeypatch, static):
-    may_load, ours_of = threading.Event(), {}
-
-    def load(*names, **options):
-        assert may_load.wait(60)
-        return load_embedder(*names, **options)
-
-    monkeypatch.setattr("llama_index_openclaw_memory.embeddings.load_embedder", load)
-    ours = OpenClawEmbedding("static", embed_batch_size=7)
-    ours.callback_manager = CallbackManager([])  # as LlamaIndex sets it
-    store = OpenClawVectorStore(memory, ours)
-    for name, call in {
-        "query": ours.aget_query_embedding("mill"),
-        "text": copy.copy(ours).aget_text_embedding("mill"),
-        "texts": copy.deepcopy(ours).aget_text_embedding_batch(TEXTS),
-    }.items():
-        ours_of[name] = asyncio.create_task(call)
-    await asyncio.sleep(0)
-    assert not any(task.done() for task in ours_of.values())  # and yet this line was reached
-    may_load.set()
-    np.testing.assert_array_equal(await ours_of["query"], static.embed_query("mill"))
-    np.testing.assert_array_equal(await ours_of["text"], static.embed_documents(["mill"])[0])
-    np.testing.assert_array_equal(await ours_of["texts"], static.embed_documents(TEXTS))
-    assert (ours.identity, ours.to_dict()["embed_batch_size"]) == (static.identity, 7)
-    await store.async_add(nodes())
-    assert {node.embedding is None for node in await store.aget_nodes(with_embeddings=True)} == {False}
-
-
-async def test_what_is_loaded_in_a_thread_says_its_names_and_errors_when_asked(static):
-    loaded = OpenClawEmbedding("static")
-    assert LlamaIndexEmbedder(loaded).identity == static.identity
-    dumped = OpenClawEmbedding("static").to_dict()
-    assert (dumped["provider"], dumped["model_name"], dumped["identity"]) == ("static", static.model, static.identity)
-    wrong = OpenClawEmbedding("nonsense")
-    with pytest.raises(EmbedderError, match="nonsense"):
-        await wrong.aget_query_embedding("mill")
-    with pytest.raises(EmbedderError, match="nonsense"):
-        wrong.identity  # noqa: B018 - it is looked up
 
 
 def test_a_dump_is_plain_names_and_makes_the_same_again(static):
