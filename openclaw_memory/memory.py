@@ -90,7 +90,7 @@ class Memory:
         from openclaw_memory.backends.workspace_setup import guard_workspace
         from openclaw_memory.config.config import check_config
         from openclaw_memory.control.control import Control
-        from openclaw_memory.flush.cycle import FlushRegistry
+        from openclaw_memory.flush.state import FlushRegistry
         from openclaw_memory.sessions import Sessions
         from openclaw_memory.workspace.notes import NoIndex, Notes
 

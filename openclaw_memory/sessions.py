@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from openclaw_memory.config.config import MemoryConfig
-    from openclaw_memory.flush.cycle import FlushRegistry
+    from openclaw_memory.flush.conversation import Conversation, Model
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.session import Session
+    from openclaw_memory.flush.state import FlushRegistry
+    from openclaw_memory.types import Tool
     from openclaw_memory.types.documents import Snapshot
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
@@ -64,6 +66,32 @@ class Sessions(MemoryPart):
             on_write=self._index.sync_soon,
             registry=self.flushes,
         )
+
+    def open_conversation(
+        self,
+        model: Model,
+        session: Session | str = "main",
+        *,
+        window: int | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Conversation:
+        """Return a conversation with a model, for a loop of one's own: `conversation.send(text)` returns the reply.
+
+        All of it is logged; memories are saved before it is compacted, and it goes on after a restart.
+
+        Args:
+            model: Returns the reply to messages in OpenAI's shape, as one more or as text, given the tools to offer.
+                It is asked for notes and summaries too.
+            session: The session, or its key.
+            window: The model's context window in tokens; None if unknown: then only its refusal compacts.
+            tools: What the model may call, such as `memory_tools(memory)`.
+
+        Raises:
+            InvalidInputError, ConfigError: As `flush`.
+        """
+        from openclaw_memory.flush.conversation import Conversation
+
+        return Conversation(self.flush(session, window=window), model, tools)
 
     @observed("snapshot", locate_file, writes=True)
     def snapshot(

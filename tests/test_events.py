@@ -28,7 +28,7 @@ from openclaw_memory.workspace.session_log import SessionLog
 SILENT = {
     Memory: "append close delete documents edit embedder for_agent index_path is_current open records status sync watch",
     Notes: "sync_soon",
-    Sessions: "flush log",
+    Sessions: "flush log open_conversation",
     Control: "list_sealed reseal",
     Workspace: """can_be_written count_added_lines events files find_note get_time list_notes_at locate open open_log policies read read_indexed
         refresh read_excerpt read_parts render_lines resolve root scan sessions suggest_setup zone""",

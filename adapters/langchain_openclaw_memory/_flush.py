@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from langchain_openclaw_memory._flush_model import Counter, Model, prepare_flush
-from langchain_openclaw_memory._messages import convert_messages, find_first
+from langchain_openclaw_memory._flush_model import Counter, Model, bind_flush_model
+from langchain_openclaw_memory._messages import find_first
 from langchain_openclaw_memory._session import get_run_config, get_run_kind, get_thread
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from openclaw_memory import Memory
-    from openclaw_memory.flush import Flush, FlushModel, FlushTurn
+    from openclaw_memory.flush import Flush, FlushTurn
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFlush:
-    """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
+    """A flush that is due: its memory, session, model and messages as OpenClaw has them. `window` is in tokens.
 
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle and has `tokens`
     left; `may_wait`, that the cut is postponed if they cannot be saved.
@@ -40,7 +39,7 @@ class PendingFlush:
     leased: RunMemory
     session: Session
     model: Model
-    messages: Sequence[BaseMessage]
+    messages: Sequence[Mapping[str, Any]]
     count: Counter
     window: int | None = None
     tokens: int = 0
@@ -81,7 +80,7 @@ def save(flush: PendingFlush) -> str | None:
     """
     outcome: str | None = "lost"
     with _report_failure(flush), flush.leased as memory:
-        turn = run_flush(flush.session.key, partial(_begin, flush, memory), partial(_prepare, flush, memory))
+        turn = run_flush(_open_flush(flush, memory), **_prepare(flush, memory))
         outcome = _end(flush, memory, turn)
     return outcome  # noqa: RET504 - "lost" if an error was reported
 
@@ -91,8 +90,8 @@ async def asave(flush: PendingFlush) -> str | None:
     outcome: str | None = "lost"
     with _report_failure(flush):
         async with flush.leased as memory:
-            prepare = partial(_prepare, flush, memory, is_async=True)
-            turn = await arun_flush(flush.session.key, partial(_begin, flush, memory), prepare)
+            opened = await run_in_thread(_open_flush, flush, memory)
+            turn = await arun_flush(opened, **_prepare(flush, memory, is_async=True))
             outcome = await run_in_thread(_end, flush, memory, turn)
     return outcome
 
@@ -122,26 +121,21 @@ def get_window(model: Any) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
-def _prepare(
-    flush: PendingFlush, memory: Memory, turn: FlushTurn, *, is_async: bool = False
-) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
+def _prepare(flush: PendingFlush, memory: Memory, *, is_async: bool = False) -> dict[str, Any]:
     # The model can be shown as much as its profile says, or else the given window.
     room = memory.config.compaction.get_compaction_threshold(get_window(flush.model) or flush.window)
-    return prepare_flush(turn, flush.model, flush.messages, room=room, count=flush.count, is_async=is_async)
+    return {
+        "messages": flush.messages,
+        "bind": bind_flush_model(flush.model, room=room, count=flush.count, is_async=is_async),
+        "tokens": flush.tokens,
+        "compacting": True,  # the caller has decided that a flush is due, and knows whether this cycle had one
+        "flushed": False,
+        "kind": get_run_kind(get_run_config()),
+    }
 
 
 def _open_flush(flush: PendingFlush, memory: Memory) -> Flush:
     return memory.sessions.flush(flush.session, window=flush.window)
-
-
-def _begin(flush: PendingFlush, memory: Memory) -> FlushTurn | None:
-    return _open_flush(flush, memory).begin(
-        flush.tokens,
-        compacting=True,  # the caller has decided that a flush is due, and knows whether this cycle had one
-        flushed=False,
-        kind=get_run_kind(get_run_config()),
-        messages=lambda: convert_messages(flush.messages),
-    )
 
 
 def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | None:

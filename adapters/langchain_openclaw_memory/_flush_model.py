@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, Callbacks
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.messages.utils import get_buffer_string
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tracers import BaseTracer
 
-from langchain_openclaw_memory._messages import drop_system, is_whole
 from langchain_openclaw_memory._session import get_run_config, get_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import Flush, FlushModel, ModelReply
 
 if TYPE_CHECKING:
-    from openclaw_memory.flush import FlushTurn
+    from openclaw_memory.types import Tool
 
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
@@ -32,32 +30,26 @@ Ask = Callable[[Any], T]
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
 
-def prepare_flush(
-    turn: FlushTurn,
-    model: Model,
-    messages: Iterable[BaseMessage],
-    *,
-    room: int | None,
-    count: Counter,
-    is_async: bool = False,
-) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
-    """Prepare a turn: the conversation as `model` reads it, and the functions that ask it.
+def bind_flush_model(
+    model: Model, *, room: int | None, count: Counter, is_async: bool = False
+) -> Callable[[Tool], FlushModel]:
+    """Return the function that binds the tool of a flush to `model`.
 
     Its calls are children of the current run, whose tracers and callbacks see them; streams, and callbacks for
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts.
     """
-    bound, can_call = _with_tool(model, turn)
-    ask, aask = _prepare_calls(bound, "flush")
-    return _choose_form(messages), FlushModel(
-        ask=aask if is_async else ask,
-        system=SystemMessage,
-        user=HumanMessage,
-        answer=lambda call_id, name, text: ToolMessage(text, tool_call_id=call_id, name=name),
-        size=count,
-        text=get_buffer_string,
-        can_call=can_call,
-        room=room,
-    )
+
+    def bind(tool: Tool) -> FlushModel:
+        bound, can_call = _with_tool(model, tool)
+        ask, aask = _prepare_calls(bound, "flush")
+        return FlushModel(
+            ask=lambda request: (aask if is_async else ask)(convert_to_messages(request)),
+            can_call=can_call,
+            room=room,
+            count=lambda text: count([HumanMessage(text)]),
+        )
+
+    return bind
 
 
 def prepare_intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[str], Awaitable[str]]]:
@@ -92,12 +84,6 @@ def _prepare_calls(
             var_child_runnable_config.reset(token)
 
     return ask, aask
-
-
-def _choose_form(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
-    """Return the messages, or their text if providers would refuse them."""
-    conversation = drop_system(messages)
-    return conversation if is_whole(conversation) else get_buffer_string(conversation)
 
 
 def _read(reply: Any) -> ModelReply:
@@ -139,9 +125,9 @@ def _is_listener(handler: BaseCallbackHandler) -> bool:
     return hears_tokens and not isinstance(handler, BaseTracer)
 
 
-def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
+def _with_tool(model: Model, tool: Tool) -> tuple[Model, bool]:
     """Return the model with the tool of the turn, and whether it can call tools at all."""
-    schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
+    schema = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     try:
         return _prepare(model, [{"type": "function", "function": schema}]), True
     except NotImplementedError:

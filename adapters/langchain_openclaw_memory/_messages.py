@@ -34,17 +34,6 @@ def get_reported_tokens(messages: Sequence[BaseMessage]) -> int:
     return 0
 
 
-def read_message(message: BaseMessage) -> tuple[tuple[str, str], str]:
-    """Return the author, calls and attachments of a message, to tell it from others of its text, and its text."""
-    if isinstance(message, AIMessage):
-        more = str([(call["name"], call["args"]) for call in message.tool_calls])
-    elif isinstance(message, ToolMessage):
-        more = message.tool_call_id
-    else:
-        more = "" if isinstance(message.content, str) else str(message.content)
-    return (message.type, more), message.text
-
-
 def convert_messages(messages: Iterable[BaseMessage]) -> Iterator[dict[str, Any]]:
     """Yield the messages as OpenClaw writes them, without system prompts and summaries."""
     for message in messages:
@@ -95,22 +84,6 @@ def drop_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
 def find_first(messages: Iterable[BaseMessage]) -> BaseMessage | None:
     """Return the first message that is not a system prompt; None if there is none."""
     return next((message for message in messages if not isinstance(message, SystemMessage)), None)
-
-
-def is_whole(messages: Iterable[BaseMessage]) -> bool:
-    """Tell whether every tool call has an answer, and every answer a call before it.
-
-    Providers refuse a request with either of the others.
-    """
-    waiting: list[str] = []
-    for message in messages:
-        if isinstance(message, AIMessage):
-            waiting += [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
-        elif isinstance(message, ToolMessage):
-            if message.tool_call_id not in waiting:
-                return False
-            waiting.remove(message.tool_call_id)
-    return not waiting
 
 
 def _render_text(message: BaseMessage) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
-from langchain_openclaw_memory._messages import SUMMARY_SOURCE, drop_system, read_message
+from langchain_openclaw_memory._messages import SUMMARY_SOURCE, convert_message, convert_messages, drop_system
 from langchain_openclaw_memory._session import get_run_config, lease_run_memory, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
@@ -29,14 +29,14 @@ class OpenClawFlushCallback(BaseCallbackHandler):
 
     Pass it with the calls of the conversation: `model.invoke(messages, config={"callbacks": [callback]})`. It flushes
 
+    - once a call leaves out messages that no flush has seen,
     - after a reply that brought the conversation to `window - reserve - soft threshold` tokens (see
       `memory.config.compaction`), and again each time more than half of the conversation is new,
     - before `SummarizationMiddleware` makes a summary, or any call with `metadata={"lc_source": "summarization"}`,
     - if the provider refuses the conversation as too long.
 
-    It sees only the calls of the model: messages that a chain drops before the conversation reaches the threshold are
-    lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
-    `OpenClawSummarizationMiddleware`, which makes the cut.
+    It sees only the calls of the model: messages that a chain drops after the last call are lost to it. In agents,
+    prefer `OpenClawSummarizationMiddleware`, which makes the cut.
 
     Conversations are distinguished by the `thread_id` or `session_id` of their run: that of `configurable` in chains
     and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation.
@@ -75,11 +75,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
             )
         self._leased: OrderedDict[str, RunMemory] = OrderedDict()
         self._detector = ConversationDetector(
-            read_message,
-            self._save,
-            rules=lambda key: self._get_leased(key).config.compaction,
-            window=self.window,
-            count=token_counter,
+            self._save, rules=lambda key: self._get_leased(key).config.compaction, window=self.window
         )
 
     def on_chat_model_start(
@@ -106,7 +102,8 @@ class OpenClawFlushCallback(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush if the conversation, with this reply, has come near the end of the window."""
-        self._detector.end_call(run_id, *_read_reply(response))
+        reply, tokens = _read_reply(response)
+        self._detector.end_call(run_id, convert_message(reply), tokens)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Flush if the provider refused the conversation as too long; forget calls that failed otherwise."""
@@ -122,17 +119,19 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         key = _make_key(about, leased.folder)
         remember(self._leased, key, leased, _CONVERSATIONS)
         if about.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.begin_summary(key, conversation)
+            self._detector.begin_summary(key, list(convert_messages(conversation)))
         else:
-            self._detector.begin_call(run_id, key, conversation)
+            tokens = self.token_counter(conversation)
+            self._detector.begin_call(run_id, key, list(convert_messages(conversation)), tokens)
 
     def _get_leased(self, key: str) -> RunMemory:
         return self._leased.get(key) or lease_run_memory(self.memory, get_run_config())
 
-    def _save(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> bool:  # noqa: ARG002
+    def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:  # noqa: ARG002
         session = Session(self.session_key or key.partition("\n")[0] or "main")
         count, window = self.token_counter, self.window
-        flush = PendingFlush(self._get_leased(key), session, self.model, messages, count, window, tokens)
+        leased = self._get_leased(key)
+        flush = PendingFlush(leased, session, self.model, messages, count, window, tokens)
         return save(flush) not in {None, "lost"}
 
 

@@ -177,7 +177,8 @@ def copy_sentences(request: Request) -> str | AIMessage:
     talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))
     kind = classify_request(request)
     if kind == "flush":
-        facts = [each for each in _split_sentences(talk) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
+        lines = "\n".join(re.findall(r"^User: (.*)", last.text, re.MULTILINE))
+        facts = [each for each in _split_sentences(lines) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
         is_done = isinstance(last, ToolMessage) or not facts
         return "NO_REPLY" if is_done else make_call("memory_append", text="\n".join(f"- {each}" for each in facts))
     if kind == "summary":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import open_flush
-from llama_index_openclaw_memory._messages import as_text, estimate_text
+from llama_index_openclaw_memory._messages import estimate_text
 from openclaw_memory.conversation import cut, estimate_tokens
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.flush import Flush
@@ -22,7 +22,6 @@ from openclaw_memory.flush import Flush
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
-    from openclaw_memory.flush import FlushTurn
     from openclaw_memory.runs import RunMemory
 
 _log = logging.getLogger(__name__)
@@ -138,7 +137,7 @@ class Ejected:
     def _start(self, flush: Flush) -> int:
         """Return where that begins which may have waited: of a transcript without a flush, no more than an end."""
         state, size, most = flush.state, flush.log.size, self._flush_tokens(flush)
-        has_flushed = state.compacted_bytes or state.memory_flush_at or state.memory_flush_started_at
+        has_flushed = state.compacted_bytes or state.memory_flush_at
         if has_flushed or self._get_llm(flush) is None:
             return 0
         length = min(size, most * _BYTES_PER_TOKEN)
@@ -197,13 +196,12 @@ class Ejected:
         if llm is None or not messages:
             return True
 
-        def begin() -> FlushTurn | None:
-            # What is ejected is compacted away, and what of it had its flush is known here.
-            return flush.begin(tokens, compacting=True, flushed=False, messages=lambda: messages)
-
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
         room = _get_room(llm, flush)
-        turn = _flush_model.flush(self._key, begin, llm, as_text(messages), room=room, count=estimate_text)
+        # What is ejected is compacted away, and what of it had its flush is known here.
+        turn = _flush_model.flush(
+            flush, llm, messages, room=room, count=estimate_text, tokens=tokens, compacting=True, flushed=False
+        )
         if turn and turn.outcome in {"saved", "nothing"}:
             flush.record_compaction(log_bytes=end)
             self._retry_at = 0.0

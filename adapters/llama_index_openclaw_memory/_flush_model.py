@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,9 +11,7 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 
-from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, convert_messages, is_whole
 from llama_index_openclaw_memory.tools import MemoryTool
-from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, FlushModel, ModelReply, run_flush
 
@@ -22,47 +20,33 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
+    from openclaw_memory.types import Tool
 
-Conversation: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]
-Begin: TypeAlias = "Callable[[], FlushTurn | None]"
 
 
 def flush(
-    key: str, begin: Begin, llm: LLM, conversation: Conversation, *, room: int | None, count: Counter
+    opened: Flush, llm: LLM, messages: Sequence[Mapping[str, Any]], *, room: int | None, count: Counter, **options: Any
 ) -> FlushTurn | None:
-    """Have `llm` write lasting memories down in the turn that `begin` returns; its errors end up in the turn.
+    """Have `llm` write lasting memories down if a flush is due; its errors end up in the turn.
 
     What does not fit into `room` tokens (None: unknown) is shown in parts; `count` counts the tokens of a text. Event
     handlers know the calls by the tag `Flush.TAG`. The model is asked without `await` where it can be: many
     integrations keep a client that belongs to the loop in which it was made.
     """
-    readable: Conversation = conversation
-    if not isinstance(conversation, str):
-        spoken = [message for message in conversation if message.role not in OF_THE_PROGRAM]
-        # Providers refuse calls without an answer, and answers to calls that are not there; and what the memory has
-        # recalled is nothing new to it.
-        is_plain = is_whole(spoken) and all(
-            strip_recalled(message.content or "") == (message.content or "") for message in spoken
-        )
-        readable = spoken if is_plain else _to_text(spoken)
 
-    def prepare(turn: FlushTurn) -> tuple[Conversation, FlushModel[ChatMessage]]:
+    def bind(tool: Tool) -> FlushModel:
         can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-        tools = [MemoryTool(lambda: turn.tool)]
-        return readable, FlushModel(
-            ask=partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm),
-            system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
-            user=ChatMessage,
-            answer=_answer,
-            size=lambda messages: count(_to_text(messages)),
-            text=_to_text,
-            can_call=can_call,
-            room=room,
-        )
+        tools = [MemoryTool(lambda: tool)]
+        ask = partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm)
+
+        def ask_model(request: list[Any]) -> ModelReply:
+            return ask([_to_chat_message(message) for message in request])
+
+        return FlushModel(ask=ask_model, can_call=can_call, room=room, count=count)
 
     with instrument_tags({**active_instrument_tags.get(), Flush.TAG: True}):
-        return run_flush(key, begin, prepare)
+        return run_flush(opened, messages, bind, **options)
 
 
 def ask_model(llm: LLM, prompt: str) -> str:
@@ -105,8 +89,11 @@ def _to_model_reply(reply: ChatResponse, called: Sequence[tuple[str, str, object
     return ModelReply(message, message.content or "", called, about)
 
 
-def _answer(call_id: str, name: str, text: str) -> ChatMessage:
-    return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs={"tool_call_id": call_id, "name": name})
+def _to_chat_message(message: Any) -> ChatMessage:
+    if isinstance(message, ChatMessage):
+        return message
+    more = {name: message[name] for name in ("tool_call_id", "name") if name in message}
+    return ChatMessage(message["content"], role=MessageRole(message["role"]), additional_kwargs=more)
 
 
 def _ask(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
@@ -120,7 +107,3 @@ def _ask(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
         return reply
     reply = asyncio_run(getattr(llm, f"a{name}")(*arguments, **options))
     return reply
-
-
-def _to_text(conversation: Conversation) -> str:
-    return conversation if isinstance(conversation, str) else as_text(convert_messages(conversation))

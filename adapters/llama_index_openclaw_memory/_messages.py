@@ -1,4 +1,4 @@
-"""Convert LlamaIndex's messages to OpenClaw's, and those to text."""
+"""Convert LlamaIndex's messages to OpenClaw's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
 
-from openclaw_memory.conversation import get_text, strip_recalled
+from openclaw_memory.conversation import read_calls, strip_recalled
 
 # What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
 _SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})
 OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 _OF_TOOLS = frozenset({MessageRole.TOOL, MessageRole.FUNCTION})
-_SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
 def convert_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
@@ -32,7 +31,7 @@ def convert_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
             converted = {"role": "assistant", "content": _to_blocks(why)}
         if converted is None:
             continue
-        names.update((call["id"], call["name"]) for call in _list_written_calls(converted))
+        names.update((call_id, name) for call_id, name, _ in read_calls(converted))
         if converted["role"] == "toolResult" and not converted["toolName"]:
             converted["toolName"] = names.get(converted["toolCallId"], "")
         converted_messages.append(converted)
@@ -71,43 +70,6 @@ def list_calls(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
         return [(_to_str(block.tool_call_id), block.tool_name, _to_json_object(block.tool_kwargs)) for block in blocks]
     older = message.additional_kwargs.get("tool_calls")
     return [call for each in older if (call := _read_older_call(each))] if isinstance(older, list | tuple) else []
-
-
-def is_whole(messages: Iterable[ChatMessage]) -> bool:
-    """Tell whether every tool call has an answer, and every answer a call before it."""
-    waiting: list[str] = []
-    for message in messages:
-        if message.role in _OF_TOOLS:
-            call_id = _to_str(message.additional_kwargs.get("tool_call_id"))
-            if call_id not in waiting:
-                return False
-            waiting.remove(call_id)
-        else:
-            waiting += [call_id for call_id, _, _ in list_calls(message)]
-    return not waiting
-
-
-def as_text(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Format OpenClaw's messages as text, each with its author, its calls and their results."""
-    return "\n".join(line for message in messages if (line := _format_line(message)))
-
-
-def _format_line(message: Mapping[str, Any]) -> str:
-    text = get_text(message)
-    if message.get("role") == "toolResult":
-        return f"Tool {message.get('toolName') or ''}".rstrip() + f": {text}"
-    calls = [
-        f"[calls {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}]"
-        for call in _list_written_calls(message)
-    ]
-    words = " ".join(filter(None, [text, *calls]))
-    return f"{_SPEAKERS.get(str(message.get('role')), 'Other')}: {words}" if words else ""
-
-
-def _list_written_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "toolCall"]
 
 
 def render_text(message: ChatMessage) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -26,10 +25,11 @@ from pydantic import Field, PrivateAttr, SkipValidation
 
 from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, get_window, open_flush
-from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, convert_messages, estimate_text, list_calls
+from llama_index_openclaw_memory._messages import convert_messages, estimate_text
 from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
+from openclaw_memory.conversation import format_messages
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush
 from openclaw_memory.runs import MemoryChoice, RunMemory
@@ -37,7 +37,6 @@ from openclaw_memory.runs import MemoryChoice, RunMemory
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
-    from openclaw_memory.flush import FlushTurn
 
 _SESSIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
@@ -62,15 +61,15 @@ class MemoryFlushEventHandler(BaseEventHandler):
     Add it to the instrumentation: `get_dispatcher().add_event_handler(handler)`. It then sees the calls that agents,
     chat engines and query engines make. It flushes
 
+    - once a call leaves out messages that no flush has seen,
     - after a reply that brought a conversation to `window - reserve - soft threshold` tokens (see
       `memory.config.compaction`), and again each time more than half of the conversation is new,
     - where the provider refuses the conversation as too long,
     - with `flush`, at the end of a session.
 
-    Messages that a buffer drops before the conversation reaches the threshold are lost to it: for a buffer of N tokens,
-    pass `window=N`; the default fits `ChatMemoryBuffer.from_defaults(llm=llm)`. For agents with a `Memory`, take
-    `OpenClawMemoryBlock`. What a reply says that it has read and said is added to `inputTokens` and `outputTokens` of
-    its session in `sessions.json`.
+    Messages that a buffer drops after the last call are lost to it, unless `flush` ends the session. For agents with a
+    `Memory`, take `OpenClawMemoryBlock`. What a reply says that it has read and said is added to `inputTokens` and
+    `outputTokens` of its session in `sessions.json`.
 
     A call belongs to the session of its run, which has a `session_key` in its state or as a tag:
     `with instrument_tags({"session_key": "alice"}): ...`. A handler with a `session_key` ignores calls of other
@@ -95,7 +94,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     window: SkipValidation[int]  # the detector says what is wrong with it
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
-    _detector: ConversationDetector[ChatMessage] = PrivateAttr()
+    _detector: ConversationDetector = PrivateAttr()
     _leased: OrderedDict[str, RunMemory] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
 
@@ -118,13 +117,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         fields: dict[str, Any] = {"memory": RunMemory.read_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
-            # A call of a tool has no text; it differs from others by what it calls.
-            lambda message: ((message.role, str(list_calls(message))), message.content or ""),
-            self._save,
-            rules=lambda key: self._get_leased(key).config.compaction,
-            window=self.window,
-            count=lambda conversation: self.token_counter(as_text(convert_messages(conversation))),
-            run=self._run,
+            self._save, rules=lambda key: self._get_leased(key).config.compaction, window=self.window, run=self._run
         )
 
     @classmethod
@@ -178,11 +171,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
             case LLMChatEndEvent():
                 reply = event.response.message if event.response else None
                 self._count(call, event.response)
-                detector.end_call(call, reply, get_reported_tokens(event.response))
+                self._end(call, reply, event.response)
             case LLMCompletionEndEvent():
-                reply = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
                 self._count(call, event.response)
-                detector.end_call(call, reply, get_reported_tokens(event.response))
+                self._end(call, ChatMessage(event.response.text, role=MessageRole.ASSISTANT), event.response)
             case ExceptionEvent():
                 detector.fail_call(call, event.exception)
             case SpanDropEvent():
@@ -201,9 +193,14 @@ class MemoryFlushEventHandler(BaseEventHandler):
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return
-        if conversation := [message for message in messages if message.role not in OF_THE_PROGRAM]:
+        if conversation := convert_messages(messages):
             remember(self._leased, key, leased, _SESSIONS)
-            self._detector.begin_call(event.span_id, key, conversation)
+            tokens = self.token_counter(format_messages(conversation))
+            self._detector.begin_call(event.span_id, key, conversation, tokens)
+
+    def _end(self, call: Any, reply: ChatMessage | None, response: Any) -> None:
+        converted = convert_messages([reply] if reply else [])
+        self._detector.end_call(call, converted[0] if converted else None, get_reported_tokens(response))
 
     def _count(self, call: Any, response: Any) -> None:
         """Add the tokens of a watched call to the counts of its session."""
@@ -235,20 +232,14 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def _get_leased(self, key: str) -> RunMemory:
         return self._leased.get(key) or lease_run_memory(self.memory)
 
-    def _save(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> bool:
+    def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:
         session, leased = key.partition("\n")[0], self._get_leased(key)
         room = leased.config.compaction.get_compaction_threshold(get_window(self.llm) or self.window)
-        with ExitStack() as opened:
-
-            def begin() -> FlushTurn | None:
-                return open_flush(opened.enter_context(leased), session, self.window).begin(
-                    tokens,
-                    compacting=compacting,
-                    flushed=False,  # the detector has decided that a flush is due
-                    messages=lambda: convert_messages(messages),
-                )
-
-            return flush(session, begin, self.llm, messages, room=room, count=self.token_counter) is not None
+        about: dict[str, Any] = {"room": room, "count": self.token_counter, "tokens": tokens, "compacting": is_cut}
+        with leased as memory:
+            opened = open_flush(memory, session, self.window)
+            # The detector has decided that a flush is due.
+            return flush(opened, self.llm, messages, **about, flushed=False) is not None
 
     def _run(self, work: Callable[[], None]) -> None:
         """Run a flush: at once, or in a thread where it would block an event loop."""

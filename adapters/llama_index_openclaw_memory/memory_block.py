@@ -22,11 +22,11 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._flush_model import ask_model, get_window
-from llama_index_openclaw_memory._messages import as_text, convert_messages, render_text
+from llama_index_openclaw_memory._messages import convert_messages, render_text
 from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
+from openclaw_memory.conversation import cut, estimate_tokens, format_messages, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, RunMemory
@@ -293,7 +293,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         messages = messages[cut(messages, most) :]
         while estimate_tokens(messages) > most:
             messages.pop(0)
-        return fence_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
+        return fence_results([(_UNWRITTEN, format_messages(messages))], "this conversation") if messages else ""
 
     def _recall(self, messages: Sequence[ChatMessage], key: str) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
-from openclaw_memory.conversation import estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
 from openclaw_memory.flush import FlushModel, ModelReply, run_flush
 from openclaw_memory.tools import compose_session_start, memory_tools, recall
@@ -143,19 +141,12 @@ def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str
     messages = _log_messages(event, memory)
     flush = memory.sessions.flush(_require_text(event, "sessionID"))
     room = event.get("room")
-    model: FlushModel[str] = FlushModel(
-        ask=lambda request: _read_reply(exchange({"ask": request[0]})),
-        system=str,
-        user=str,
-        answer=lambda _id, _name, text: text,
-        size=lambda texts: estimate_tokens([{"role": "user", "content": text} for text in texts]),
-        text="\n\n".join,
+    model = FlushModel(
+        ask=lambda request: _read_reply(exchange({"ask": request[0]["content"]})),
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
     )
-    transcript = "\n\n".join(f"{str(item['role']).capitalize()}: {get_text(item)}" for item in messages)
-    begin = partial(flush.begin, None, messages=lambda: messages, compacting=True)
-    turn = run_flush(flush.session.key, begin, lambda _turn: (transcript, model)) if messages else None
+    turn = run_flush(flush, messages, lambda _tool: model, compacting=True) if messages else None
     return {} if turn is None else {"flush": turn.outcome}
 
 

@@ -1,11 +1,11 @@
 from .compaction import (
-    ask_with_compaction as ask_with_compaction,
     cut as cut,
     load_conversation as load_conversation,
     prune as prune,
 )
 from .messages import (
     estimate_tokens as estimate_tokens,
+    format_messages as format_messages,
     get_text as get_text,
     prepare_for_model as prepare_for_model,
     read_calls as read_calls,

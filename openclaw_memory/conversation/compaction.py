@@ -19,7 +19,6 @@ from openclaw_memory.conversation.messages import (
     is_text_block,
     with_text,
 )
-from openclaw_memory.conversation.thresholds import is_overflow
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_formats import get_message
 from openclaw_memory.workspace.verbatim import cut_middle
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]
-Before: TypeAlias = Callable[[Sequence[Message]], object]
-After: TypeAlias = Callable[["Compaction"], object]
 
 # OpenClaw's words: a model that knows one takes the other for the same.
 SUMMARY = (
@@ -116,8 +113,7 @@ def compact(
     window: int | None = None,
     count: Count = estimate_tokens,
     log: SessionLog | None = None,
-    before: Before | None = None,
-    after: After | None = None,
+    before: Callable[[Sequence[Message]], object] | None = None,
 ) -> Compaction:
     """Return the conversation with a summary in place of its older messages; the input is not changed.
 
@@ -137,13 +133,12 @@ def compact(
             the ids of their entries then, as `SessionLog.append_message` returns them.
         before: Called with the messages that are about to be lost, before `summarise`; not if nothing is done, unless
             it is the summary that turns out too long.
-        after: Called with the outcome, if something was done.
 
     Raises:
         InvalidInputError: The messages to keep are not in the log, or the summary is not a text. Nothing was changed.
         WriteError: The entry could not be written.
         WorkspaceError: The log could not be read.
-        Exception: Whatever `before`, `summarise` and `after` raise. Except for `after`, nothing was changed then.
+        Exception: Whatever `before` and `summarise` raise. Nothing was changed then.
     """
     rules, messages = rules or CompactionConfig(), list(messages)
     tokens, free = count(messages), rules.get_compaction_threshold(window)
@@ -182,10 +177,7 @@ def compact(
     if log is not None:
         entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
     result = _join(older, question, recent, summary, entry_id)
-    compaction = Compaction(result, tokens, left, summary, lost, tuple(recent), entry_id)
-    if after is not None:
-        after(compaction)
-    return compaction
+    return Compaction(result, tokens, left, summary, lost, tuple(recent), entry_id)
 
 
 def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
@@ -271,90 +263,6 @@ def _read_messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
         if message:
             messages.append({**message, "id": entry["id"]} if "id" in entry else message)
     return messages
-
-
-class AskResult(Struct, frozen=True):
-    """The result of asking a model.
-
-    Attributes:
-        reply: The reply of the model.
-        messages: How the conversation goes on; it ends with the reply, unless that was compacted too.
-        compactions: The compactions, in their order.
-        failure: The error that ended the compaction after the reply; the next reply tries again.
-    """
-
-    reply: Message
-    messages: list[Message]
-    compactions: tuple[Compaction, ...] = ()
-    failure: Exception | None = None
-
-
-def ask_with_compaction(
-    ask: Callable[[list[Message]], Message],
-    messages: Sequence[Message],
-    summarise: Summarise,
-    *,
-    window: int | None,
-    rules: CompactionConfig | None = None,
-    count: Count = estimate_tokens,
-    log: SessionLog | None = None,
-    before: Before | None = None,
-    after: After | None = None,
-) -> AskResult:
-    """Ask a model once, and keep the conversation inside its window; the input is not changed.
-
-    If `ask` raises because the window is full (`is_overflow`), the conversation is compacted to about half at most and
-    asked once more. It is compacted as well after a reply that leaves less free than `rules` reserve.
-
-    Args:
-        ask: Gets the messages and returns the reply; with a `log`, one that `append_message` has added to it.
-        messages: The conversation, oldest first.
-        summarise: Returns a summary of messages, as text.
-        window: The model's context window in tokens; None if unknown: then replies cause no compaction.
-        rules: The compaction settings, by default `CompactionConfig()`.
-        count: Counts the tokens of messages.
-        log: Gets an entry for each compaction, see `compact`.
-        before: Called with the messages that are about to be lost, see `compact`.
-        after: Called with the outcome of each compaction.
-
-    Raises:
-        Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and the
-            conversation goes on with `load_conversation(log)`. If nothing could be shortened, it is the first error.
-            Errors of a compaction before a reply pass on too; after the reply, they are in `failure`.
-    """
-    rules, messages = rules or CompactionConfig(), list(messages)
-    compactions: list[Compaction] = []
-
-    def compact_to(window: int | None) -> Compaction:
-        compaction = compact(
-            messages, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after
-        )
-        if compaction.summary is not None:
-            compactions.append(compaction)
-        return compaction
-
-    try:
-        reply = ask(list(messages))
-    except Exception as error:
-        if not is_overflow(error):
-            raise
-        # The model has counted: its window is smaller than this conversation, whatever the counter returns.
-        tokens = count(messages)
-        compaction = compact_to(min(window or tokens, tokens))
-        if compaction.summary is None:
-            error.add_note(compaction.reason)
-            raise
-        messages = compaction.messages
-        reply = ask(list(messages))
-    messages = [*messages, reply]
-    threshold = rules.get_compaction_threshold(window)
-    failure: Exception | None = None
-    if rules.enabled and threshold is not None and count(messages) > threshold:
-        try:
-            messages = compact_to(window).messages
-        except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
-            failure = error
-    return AskResult(reply, messages, tuple(compactions), failure)
 
 
 def prune(

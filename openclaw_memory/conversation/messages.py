@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
+from openclaw_memory.workspace.transcript_records import LABELS
 from openclaw_memory.workspace.transcript_records import get_text as get_text  # noqa: PLC0414 - public in this package
 
 Message: TypeAlias = Mapping[str, Any]
 
 # The roles of a tool's answer: OpenClaw's and OpenAI's.
 RESULT_ROLES = frozenset({"toolResult", "tool"})
+_INSTRUCTIONS = frozenset({"system", "developer"})
+_RECALLING = ("memory_search", "memory_get")  # the ends of names: `memory_tools` puts that of a memory before them
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
 # Fields of a message in a transcript that are not sent.
@@ -121,6 +124,45 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
         messages: The messages to count.
     """
     return sum(-(-count_chars(message) // CHARS_PER_TOKEN) for message in messages)
+
+
+def drop_recalled(messages: Sequence[Message]) -> list[Message]:
+    """Return messages without those that the memory itself has put into the conversation.
+
+    That leaves out the results of its tools, fenced blocks, summaries and system messages.
+
+    Args:
+        messages: The messages of a conversation.
+    """
+    tools = {call_id: name for message in messages for call_id, name, _ in read_calls(message)}
+    spoken: list[Message] = []
+    for message in messages:
+        name = message.get("toolName") or message.get("name") or tools.get(get_answered_call(message) or "") or ""
+        is_ours = is_result(message) and str(name).endswith(_RECALLING)
+        if not is_ours and message.get("role") not in _INSTRUCTIONS and message.get("type") != "compaction":
+            text = get_text(message)
+            words = strip_recalled(text)
+            spoken.append(message if words == text else with_text(message, words))
+    return spoken
+
+
+def format_messages(messages: Iterable[Message]) -> str:
+    """Return messages as text, each with its author, its calls of tools, and their results.
+
+    Args:
+        messages: The messages of a conversation.
+    """
+    lines: list[str] = []
+    for message in messages:
+        author = LABELS.get(str(message.get("role")), "Other")
+        if is_result(message):
+            author = f"Tool {message.get('toolName') or message.get('name') or ''}".rstrip()
+        words = [get_text(message)]
+        for _, name, arguments in read_calls(message):
+            words.append(f"[calls {name} {json.dumps(arguments, ensure_ascii=False, default=str)}]")
+        if any(words):
+            lines.append(f"{author}: {' '.join(filter(None, words))}")
+    return "\n".join(lines)
 
 
 def prepare_for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:

@@ -3,57 +3,63 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Hashable, Sequence
-from typing import Generic, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
 
 from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.conversation.messages import Message, estimate_tokens, get_text, read_calls, strip_recalled
 from openclaw_memory.conversation.thresholds import check_window, find_flush_reason, is_overflow
 
 _MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
 _MAX_RUNS = 1024  # frameworks do not report that a call was cancelled
 _MAX_MESSAGES = 10_000  # of a conversation, flushed or not
+_TELLING_CHARS = 8  # of a reply by which its conversation is known
+_QUOTED_CHARS = 12  # a prompt that has a message of so many was made of the conversation
 
 K = TypeVar("K")
 V = TypeVar("V")
-M = TypeVar("M")
+# Flushes messages of a conversation, given its key, its tokens, and whether they are about to be lost; returns False if
+# no turn could be held.
+Save = Callable[[str, Sequence[Message], int, bool], bool]
 
 
-class Run(Struct, Generic[M]):
+class Run(Struct):
     """A call of the model under way: its conversation, its messages, and the tokens reported so far."""
 
     key: str
-    messages: Sequence[M]
+    messages: Sequence[Message]
     tokens: int = 0
 
 
-class _Conversation(Struct, Generic[M]):
-    """The marks of flushed messages, and the messages that no flush was shown, by their marks."""
+class _Conversation(Struct):
+    """Keep the marks of messages that a flush has seen, and the others: of the conversation, and of other calls."""
 
     flushed: OrderedDict[int, None] = field(default_factory=OrderedDict)
-    pending: OrderedDict[int, M] = field(default_factory=OrderedDict)
+    pending: list[Message] = field(default_factory=list)
+    extras: list[Message] = field(default_factory=list)
+    latest: list[str] = field(default_factory=list)  # the last texts of the latest call
     turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
 
-class ConversationDetector(Generic[M]):
-    """Flush when watched model calls show that a conversation is about to be compacted.
+class ConversationDetector:
+    """Flush when watched model calls show that messages of a conversation are, or are about to be, out of its sight.
 
-    That is after a reply that brought it to the flush threshold, before a summary of it is made, and after a call that
-    was refused as too long. By the threshold, a flush waits until more than half of the conversation is new since the
-    last one. Messages that a program drops below the threshold are not noticed.
+    That is once a call leaves out messages that no flush has seen, after a reply that brought the conversation to the
+    flush threshold, before a summary of it is made, and after a call that was refused as too long. By the threshold, a
+    flush waits until more than half of the conversation is new since the last one. A flush is shown what none has
+    seen. Calls that share no message with the conversation, such as one for a title, do not belong to it; they are
+    flushed once they reach the threshold together. A prompt that quotes the conversation is none at all.
 
     All methods may be called from several threads.
 
     Args:
-        read: Reads a message: returns its role, or whatever tells it from others of the same text, and its text.
-        save: Flushes messages, given the key of the conversation, the messages, their tokens, and whether a compaction
-            comes next; returns False if no turn could be held. Not needed for `begin_flush`.
-        rules: The compaction settings, or a function of the key of a conversation that returns them.
+        save: Flushes messages: see `Save`.
+        rules: Returns the compaction settings for the key of a conversation.
         window: The size in tokens at which the conversation is cut.
-        count: Counts the tokens of messages.
         run: Runs the function that flushes, by default at once.
 
     Raises:
@@ -62,31 +68,30 @@ class ConversationDetector(Generic[M]):
 
     def __init__(
         self,
-        read: Callable[[M], tuple[Hashable, str]],
-        save: Callable[[str, Sequence[M], int, bool], bool] = lambda *_: False,
+        save: Save,
         *,
-        rules: CompactionConfig | Callable[[str], CompactionConfig],
+        rules: Callable[[str], CompactionConfig],
         window: int | None,
-        count: Callable[[Sequence[M]], int],
         run: Callable[[Callable[[], None]], None] = lambda save: save(),
     ) -> None:
         check_window(window)
-        self.rules, self.window = rules, window
-        self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
-        self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
-        self._read, self._save, self._run, self._count = read, save, run, count
+        self.window = window
+        self.runs: OrderedDict[Hashable, Run] = OrderedDict()
+        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+        self._save, self._rules, self._run = save, rules, run
         self._lock = threading.RLock()
 
-    def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
+    def begin_call(self, run_id: Hashable, key: str, messages: Sequence[Message], tokens: int = 0) -> None:
         """Remember the messages of a call that began.
 
         Args:
             run_id: Identifies the call.
             key: The key of the conversation.
             messages: The messages that the model is shown; at least one.
+            tokens: Their size as the caller counts it.
         """
         with self._lock:
-            _put(self.runs, run_id, Run(key, messages), _MAX_RUNS)
+            _put(self.runs, run_id, Run(key, messages, tokens), _MAX_RUNS)
 
     def count_tokens(self, run_id: Hashable, tokens: int) -> None:
         """Note the tokens that the provider has reported for a call so far.
@@ -99,8 +104,8 @@ class ConversationDetector(Generic[M]):
             if run := self.runs.get(run_id):
                 run.tokens = max(run.tokens, tokens)
 
-    def end_call(self, run_id: Hashable, reply: M | None, tokens: int = 0) -> None:
-        """Flush if a conversation, with this reply, has reached the threshold.
+    def end_call(self, run_id: Hashable, reply: Message | None, tokens: int = 0) -> None:
+        """Flush if a call left out messages, or a conversation, with this reply, has reached the threshold.
 
         Args:
             run_id: The call that ended.
@@ -108,13 +113,10 @@ class ConversationDetector(Generic[M]):
             tokens: The size of the whole call as counted by the provider; 0 if not reported.
         """
         with self._lock:
-            if (run := self.runs.pop(run_id, None)) is None:
-                return
-            messages = run.messages if reply is None else [*run.messages, reply]
-            conversation, marks = self._get(run.key), self._mark(messages)
-            for at in _find_new(conversation.flushed, marks):
-                _put(conversation.pending, marks[at], messages[at], _MAX_MESSAGES)
-        self._flush(run.key, messages, marks, tokens=max(tokens, run.tokens))
+            run = self.runs.pop(run_id, None)
+        if run is not None:
+            messages = list(run.messages) if reply is None else [*run.messages, reply]
+            self._follow(run.key, messages, max(tokens, run.tokens, estimate_tokens(messages)))
 
     def fail_call(self, run_id: Hashable, error: BaseException) -> None:
         """Flush if a call was refused as too long; forget calls that failed otherwise.
@@ -126,26 +128,51 @@ class ConversationDetector(Generic[M]):
         with self._lock:
             run = self.runs.pop(run_id, None)
         if run is not None and is_overflow(error):
-            self._flush(run.key, run.messages, self._mark(run.messages), compacting=True)
+            self._follow(run.key, run.messages, run.tokens, is_refused=True)
 
-    def begin_summary(self, key: str, request: Sequence[M]) -> None:
-        """Flush the messages that a summary takes, or the request itself if the conversation is unknown.
+    def _follow(self, key: str, messages: Sequence[Message], tokens: int, *, is_refused: bool = False) -> None:
+        """Add the new messages of a call to its conversation, and flush if it is due."""
+        with self._lock:
+            conversation = self._get(key)
+            flushed, marks = conversation.flushed, [_mark(message) for message in messages]
+            history = flushed.keys() | {_mark(message) for message in conversation.pending}
+            extras = {_mark(message) for message in conversation.extras}
+            # Replies such as "ok" are the same in any conversation.
+            telling = [mark for mark, message in zip(marks, messages, strict=True) if _is_telling(message)]
+            is_own = not history or not history.isdisjoint(telling)
+            if not is_own and (len(messages) <= 2 or extras.isdisjoint(telling)):
+                if _is_quoting(messages, conversation.latest):
+                    return
+                conversation.extras = [*conversation.extras, *messages][-_MAX_MESSAGES:]
+                batch, is_cut = conversation.extras, is_refused
+                tokens = max(tokens, estimate_tokens(batch))
+            else:
+                if not is_own:  # a call for something else went on: it is the conversation now
+                    conversation.pending, conversation.extras = [*conversation.pending, *conversation.extras], []
+                # What is new above what is known, such as a summary, is made of it.
+                first = next((at for at, mark in enumerate(marks) if mark in history), 0) if is_own else 0
+                first = next((at for at in range(first, len(marks)) if marks[at] not in flushed), len(marks))
+                left_out = _find_left_out(conversation.pending, messages[first:])
+                if left_out and left_out[0] is not conversation.pending[0]:  # steps of an agent, which are shown once
+                    conversation.extras, left_out = [*conversation.extras, *left_out][-_MAX_MESSAGES:], []
+                batch = conversation.pending = [*left_out, *messages[first:]][-_MAX_MESSAGES:]
+                is_cut = is_refused or bool(left_out)
+                if not is_cut and 2 * estimate_tokens(batch) <= estimate_tokens(messages):
+                    batch = []
+            conversation.latest = [get_text(message) for message in messages[-2:]]
+        self._flush(key, batch, tokens, is_cut=is_cut)
+
+    def begin_summary(self, key: str, request: Sequence[Message]) -> None:
+        """Save the messages of a conversation before a summary, or the request for it if they are unknown.
 
         Args:
             key: The key of the conversation.
             request: The messages that ask for the summary.
         """
-        prompt = "\n".join(self._read(message)[1] for message in request)
         with self._lock:
             conversation = self._get(key)
-            messages, marks = list(conversation.pending.values()), tuple(conversation.pending)
-            is_known = bool(messages or conversation.flushed)
-        texts = [self._read(message)[1] for message in messages]
-        quoted = [at for at, text in enumerate(texts, 1) if text and (text in prompt or escape(text) in prompt)]
-        if quoted:  # a prompt may be trimmed at its beginning
-            self._flush(key, messages[: quoted[-1]], marks[: quoted[-1]], compacting=True)
-        elif not is_known:
-            self._flush(key, request, self._mark(request), compacting=True)
+            messages = conversation.pending if conversation.flushed else conversation.pending or request
+        self._flush(key, messages, is_cut=True)
 
     def finish(self, key: str | None = None) -> None:
         """Flush, of a conversation that is over, the messages that no flush was shown.
@@ -154,10 +181,10 @@ class ConversationDetector(Generic[M]):
             key: The key of the conversation; None for all of them.
         """
         with self._lock:
-            ended = [(name, talk.pending.copy()) for name, talk in self._conversations.items() if key in {None, name}]
-        for name, pending in ended:
-            if pending:
-                self._flush(name, list(pending.values()), tuple(pending), compacting=True)
+            ended = [(name, [*talk.pending, *talk.extras]) for name, talk in self._conversations.items()]
+        for name, messages in ended:
+            if messages and key in {None, name}:
+                self._flush(name, messages, is_cut=True)
 
     def is_call_prompt(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
@@ -167,101 +194,72 @@ class ConversationDetector(Generic[M]):
             prompt: The prompt.
         """
         with self._lock:
-            calls = [run.messages for run in self.runs.values() if run.key == key]
-        for messages in calls:
-            texts = [self._read(message)[1].strip() for message in messages]
-            if any(texts) and all(text in prompt for text in texts):
-                return True
-        return False
+            under_way = [run.messages for run in self.runs.values() if run.key == key]
+        return any(all(get_text(message) in prompt for message in messages) for messages in under_way)
 
-    def begin_flush(
-        self, key: str, messages: Sequence[M], *, tokens: int = 0, compacting: bool = False
-    ) -> Callable[[bool], None] | None:
-        """Mark a conversation as flushed if a flush is due and most messages are new; None if not.
-
-        Args:
-            key: The key of the conversation.
-            messages: The conversation.
-            tokens: Its size as counted by the provider; 0 if not reported.
-            compacting: Whether a compaction comes next.
-
-        Returns:
-            A function to call with whether a turn was held: if not, the marks are removed.
-        """
-        return self._begin(key, messages, self._mark(messages), tokens, compacting=compacting, most=True)
-
-    def _begin(
-        self, key: str, messages: Sequence[M], marks: tuple[int, ...], tokens: int, *, compacting: bool, most: bool
-    ) -> Callable[[bool], None] | None:
-        counted = self._count(messages)
-        rules = self.rules(key) if callable(self.rules) else self.rules
-        if not find_flush_reason(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting):
-            return None
+    def _flush(self, key: str, messages: Sequence[Message], tokens: int = 0, *, is_cut: bool = False) -> None:
+        """Flush messages if a flush is due, and take them for flushed unless no turn could be held."""
+        if not messages or not find_flush_reason(
+            self._rules(key), window=self.window, tokens=tokens, compacting=is_cut
+        ):
+            return
         with self._lock:
             conversation = self._get(key)
-            new = _find_new(conversation.flushed, marks)
-            if not new or (most and 2 * self._count([messages[at] for at in new]) <= counted):
-                return None
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            added = [mark for mark in marks if mark not in conversation.flushed]
-            pending = {mark: conversation.pending.pop(mark) for mark in marks if mark in conversation.pending}
-            for mark in added:
+            marks = [mark for mark in map(_mark, messages) if mark not in conversation.flushed]
+            taken = {id(message) for message in messages}
+            if not marks:
+                return
+            for mark in marks:
                 _put(conversation.flushed, mark, None, _MAX_MESSAGES)
-
-        def end(is_held: bool) -> None:
-            if not is_held:
-                with self._lock:
-                    conversation.pending.update(pending)
-                    for mark in added:
-                        conversation.flushed.pop(mark, None)
-
-        return end
-
-    def _flush(
-        self, key: str, messages: Sequence[M], marks: tuple[int, ...], *, tokens: int = 0, compacting: bool = False
-    ) -> None:
-        """Flush messages if a flush is due and most are new, or any is and a compaction comes next."""
-        end = self._begin(key, messages, marks, tokens, compacting=compacting, most=not compacting)
-        if end is None:
-            return
-        turn = self._get(key).turn
+            before = conversation.pending, conversation.extras
+            conversation.pending, conversation.extras = ([m for m in old if id(m) not in taken] for old in before)
 
         def save() -> None:
             is_held = False
             try:
-                with turn:
-                    is_held = self._save(key, messages, max(tokens, self._count(messages)), compacting)
+                with conversation.turn:
+                    is_held = self._save(key, messages, tokens, is_cut)
             finally:
-                end(is_held)
+                if not is_held:
+                    with self._lock:
+                        conversation.pending = [*messages, *conversation.pending]
+                        for mark in marks:
+                            conversation.flushed.pop(mark, None)
 
         self._run(save)
 
-    def _mark(self, messages: Sequence[M]) -> tuple[int, ...]:
-        """Identify messages by role, text and occurrence: their ids may differ from call to call."""
-        counts: Counter[tuple[Hashable, str]] = Counter()
-        marks: list[int] = []
-        for message in messages:
-            content = self._read(message)
-            counts[content] += 1
-            marks.append(hash((content, counts[content])))
-        return tuple(marks)
-
-    def _get(self, key: str) -> _Conversation[M]:
+    def _get(self, key: str) -> _Conversation:
         with self._lock:
             conversation = self._conversations.get(key) or _Conversation()
             return _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
 
 
-def _find_new(flushed: Container[int], marks: Sequence[int]) -> list[int]:
-    """Return the places of messages that no flush was shown.
+def _mark(message: Message) -> int:
+    """Identify a message by its words: its id may differ from call to call, and so may recalled text in it."""
+    calls = [(name, arguments) for _, name, arguments in read_calls(message)]
+    return hash((message.get("role"), strip_recalled(get_text(message)), str(calls) if calls else ""))
 
-    After a flushed message, all messages from the first new one on are new: the same words after another question are
-    another answer. Before the first flushed message there may be a summary.
-    """
-    is_flushed = [mark in flushed for mark in marks]
-    first = is_flushed.index(True) if True in is_flushed else len(marks)
-    gap = next((at for at in range(first, len(marks)) if not is_flushed[at]), len(marks))
-    return [*range(first), *range(gap, len(marks))]
+
+def _is_telling(message: Message) -> bool:
+    """Return whether a message tells a conversation from others."""
+    return message.get("role") == "user" or len(get_text(message)) >= _TELLING_CHARS
+
+
+def _find_left_out(pending: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
+    """Return the pending messages that a call does not show any more."""
+    marks, visible = [_mark(message) for message in pending], [_mark(message) for message in messages]
+    for at in range(len(marks)):
+        if marks[at] in visible[:1] and marks[at:] == visible[: len(marks) - at]:
+            return list(pending[:at])
+    return [message for message, mark in zip(pending, marks, strict=True) if mark not in {*visible}]
+
+
+def _is_quoting(messages: Sequence[Message], texts: Sequence[str]) -> bool:
+    """Return whether a call is a prompt that was made of a conversation, to rewrite its last question for example."""
+    prompt = get_text(messages[0])
+    quoted = (text for text in texts if len(text) >= _QUOTED_CHARS and not prompt.startswith(text))
+    return len(messages) <= 2 and any(text in prompt or escape(text) in prompt for text in quoted)
 
 
 def _put(cache: OrderedDict[K, V], key: K, value: V, most: int) -> V:

@@ -18,6 +18,7 @@ written under locks: other threads and processes may flush too.
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -25,17 +26,16 @@ from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig, JournalConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.thresholds import Kind, Reason, check_window, find_flush_reason
-from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.session import Session
-from openclaw_memory.flush.state import SessionState, format_time, update_state
+from openclaw_memory.flush.state import FlushRegistry, SessionState, format_time
 from openclaw_memory.text.silent_reply import NO_REPLY, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.session_log import make_log_name
 
 MAX_CALLS = 8  # of the model in one flush
+_AFTER_MIDNIGHT = datetime.timedelta(minutes=15)  # when a turn, or one that broke off, may have begun
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
@@ -126,13 +126,7 @@ class Flush:
     @property
     def can_be_written(self) -> bool:
         """True if notes and the state of the session can be written now; the state is written to find out."""
-        if not self.workspace.can_be_written:
-            return False
-        try:
-            update_state(self.cycle.folder, self.session.key, lambda _: {})
-        except OpenClawMemoryError:
-            return False
-        return True
+        return self.workspace.can_be_written and self.cycle.save()
 
     def begin(
         self,
@@ -145,9 +139,7 @@ class Flush:
     ) -> FlushTurn | None:
         """Begin a turn if a flush is due; None if not.
 
-        While another turn of the session is under way, none is due unless a compaction comes next; a turn of another
-        process has ten minutes. Before a compaction each conversation has a turn of its own: to save something twice
-        is better than to lose it.
+        While another turn of the session is under way in this program, none is due unless a compaction comes next.
 
         Args:
             tokens: The size of the conversation; None or 0 if unknown.
@@ -166,15 +158,14 @@ class Flush:
                 tokens=tokens,
                 transcript_bytes=size - state.compacted_bytes if size >= state.compacted_bytes else size,
                 compacting=compacting,
-                flushed=state.flushed if flushed is None else flushed,
+                flushed=state.memory_flush_compaction_count == state.compaction_count if flushed is None else flushed,
                 kind=kind,
             )
             if reason is None or not self.workspace.can_be_written:
                 return None
-            start = self.cycle.reserve(self.get_time(), once=flushed is None, force=compacting)
-            if start is None:
-                return None
-            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages, self.get_time(start).date())
+            marks = {"memory_flush_compaction_count": state.compaction_count, "flushed_bytes": size}
+            marks |= {"context_tokens": tokens} if tokens else {}
+            turn = FlushTurn(self, reason, marks, messages)
             self.cycle.turns.add(turn)
             return turn
 
@@ -192,30 +183,24 @@ class Flush:
             self.cycle.save(
                 compaction_count=state.compaction_count + 1,
                 compacted_bytes=size,
-                memory_flush_started_at=None,
                 **({"context_tokens": tokens} if tokens else {}),
             )
 
-    def add_tokens(self, input_tokens: int, output_tokens: int) -> None:
-        """Add the tokens of a call of the model to the counts of the session in `sessions.json`.
-
-        A session that does not have the key any more is not counted.
+    def add_tokens(self, input_tokens: int, output_tokens: int, context_tokens: int | None = None) -> None:
+        """Add the tokens of calls of the model to the counts of the session in `sessions.json`.
 
         Args:
             input_tokens: The tokens that the model has read, at least 0.
             output_tokens: The tokens that it has written, at least 0.
+            context_tokens: The size of the conversation with the latest call, by default that of the one call.
         """
-
-        def add(state: SessionState) -> Mapping[str, Any] | None:
-            if state.session_id not in {None, self.session.id}:
-                return None
-            read, written = state.input_tokens or 0, state.output_tokens or 0
-            return {"input_tokens": read + input_tokens, "output_tokens": written + output_tokens}
-
-        try:
-            update_state(self.cycle.folder, self.session.key, add)
-        except OpenClawMemoryError as error:
-            self.cycle.warn_once(error)
+        with self.cycle.lock:
+            state = self.state
+            self.cycle.save(
+                input_tokens=(state.input_tokens or 0) + input_tokens,
+                output_tokens=(state.output_tokens or 0) + output_tokens,
+                context_tokens=context_tokens or input_tokens + output_tokens,
+            )
 
     def notify(self) -> None:
         """Report to the owner of the flush that something was written."""
@@ -224,13 +209,9 @@ class Flush:
         except Exception as error:  # noqa: BLE001 - the text is written, whatever else fails
             warn(f"after the flush of session {self.session.key!r} had written: {type(error).__name__}: {error}")
 
-    def get_time(self, moment: datetime.datetime | None = None) -> datetime.datetime:
-        """Return a moment in the time zone of the notes.
-
-        Args:
-            moment: The moment; None for now.
-        """
-        return self.workspace.get_time(moment or self._clock())
+    def get_time(self) -> datetime.datetime:
+        """Return the current time in the time zone of the notes."""
+        return self.workspace.get_time(self._clock())
 
 
 class FlushTurn:
@@ -238,6 +219,7 @@ class FlushTurn:
 
     Attributes:
         reason: Why the flush is due.
+        is_first: Whether no flush of the session came before.
         outcome: `saved` (a note was written), `nothing` (there was nothing to write), `kept` (the turn failed, and the
             messages are in the transcript) or `lost` (that failed too); None until the turn ends.
         timeout: The seconds after which the driver gives up.
@@ -248,19 +230,16 @@ class FlushTurn:
         self,
         flush: Flush,
         reason: Reason,
-        tokens: int | None,
-        compaction_count: int,
+        marks: Mapping[str, Any],
         messages: Callable[[], Iterable[Message]] | None,
-        first_day: datetime.date,
     ) -> None:
-        """Begin the turn; `first_day` is the day on which it, or one that broke off before it, began."""
+        """Begin the turn; `marks` are written at its end."""
         self.reason = reason
         self.outcome: Outcome | None = None
+        self.is_first = flush.state.memory_flush_at is None
         self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, MAX_CALLS
-        self._flush, self._messages, self._first_day = flush, messages, first_day
-        self._marks: dict[str, Any] = {"memory_flush_compaction_count": compaction_count}
-        if tokens:
-            self._marks["context_tokens"] = tokens
+        self._flush, self._marks, self._messages = flush, marks, messages
+        self._lock = threading.RLock()  # its driver may give it up while the model still writes
         self._has_written = False
         self._refused_lines: set[str] = set()  # of texts that were refused, and not written since
         self._refusal = ""  # why the latest of them was refused
@@ -274,11 +253,6 @@ class FlushTurn:
     def tool(self) -> Tool:
         """The only tool of the turn: it adds to today's note, see `append_new`."""
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)  # kept, it would keep a dropped turn alive
-
-    @property
-    def path(self) -> str:
-        """The note that the turn writes to: that of today, also after midnight."""
-        return self._flush.workspace.files.find_day(self._flush.get_time().date())
 
     @property
     def prompt(self) -> str:
@@ -318,14 +292,15 @@ class FlushTurn:
             reply: The text of the reply.
         """
         text = reply if isinstance(reply, str) else ""
-        if not self.open:
-            return
-        if self.unwritten:
-            self._keep_messages(f"the text that the model wanted to save was not written: {self.unwritten}")
-        elif self._has_written or is_declining(text):
-            self._end("saved" if self._has_written else "nothing")
-        else:
-            self._keep_messages(f"the model wrote nothing, and replied {text[:80]!r} instead of {NO_REPLY}")
+        with self._lock:
+            if not self.open:
+                return
+            if self.unwritten:
+                self._keep_messages(f"the text that the model wanted to save was not written: {self.unwritten}")
+            elif self._has_written or is_declining(text):
+                self._end("saved" if self._has_written else "nothing")
+            else:
+                self._keep_messages(f"the model wrote nothing, and replied {text[:80]!r} instead of {NO_REPLY}")
 
     def fail(self, error: BaseException) -> None:
         """End a turn that broke off, and keep the messages.
@@ -333,23 +308,25 @@ class FlushTurn:
         Args:
             error: The error.
         """
-        if self.open:
-            self._keep_messages(f"{type(error).__name__}: {error}")
+        with self._lock:
+            if self.open:
+                self._keep_messages(f"{type(error).__name__}: {error}")
 
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
-        if not self.open:
-            return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
-        today = self._flush.get_time().date()
-        # Text that was written before midnight is not written again.
-        answer = append_new(self._flush.workspace, arguments, day=today, other_days={self._first_day} - {today})
-        if answer.ok:
-            self._has_written = True
-            self._refused_lines -= _split_lines(arguments)
-            if answer.artifact is not None:
-                self._flush.notify()
-        elif answer.data["status"] != NOTHING_TO_SAVE:
-            self._refused_lines |= _split_lines(arguments)
-            self._refusal = answer.data["error"]
+        with self._lock:
+            if not self.open:
+                return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
+            now = self._flush.get_time()
+            days = {(now - _AFTER_MIDNIGHT).date()} - {now.date()}
+            answer = append_new(self._flush.workspace, arguments, day=now.date(), other_days=days)
+            if answer.ok:
+                self._has_written = True
+                self._refused_lines -= _split_lines(arguments)
+            elif answer.data["status"] != NOTHING_TO_SAVE:
+                self._refused_lines |= _split_lines(arguments)
+                self._refusal = answer.data["error"]
+        if answer.artifact is not None:
+            self._flush.notify()
         return answer
 
     def _keep_messages(self, reason: str) -> None:
@@ -376,7 +353,7 @@ class FlushTurn:
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome
         time = format_time(self._flush.get_time())
-        self._flush.cycle.save(memory_flush_started_at=None, memory_flush_at=time, flush_error=error, **self._marks)
+        self._flush.cycle.save(memory_flush_at=time, flush_error=error, **self._marks)
 
 
 def _split_lines(arguments: Any) -> set[str]:

@@ -1,10 +1,10 @@
-"""Write the text of a flush at the end of a day's note: new sections, without secrets."""
+"""Write the text of a flush at the end of a day's note: new items, without secrets."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from openclaw_memory.errors import (
@@ -47,6 +47,9 @@ SCHEMA: Mapping[str, Any] = {
 MAX_CHARS = 65_536  # more than a model writes in one answer
 
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_MARKER = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
+# A line of fewer words, and of fewer bytes, which a word of a script without spaces has too, is no fact of its own.
+_SHORT_WORDS, _SHORT_BYTES = 3, 15
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 # The headings above some lines, the outermost first: `("## Anna", "### Tea")`.
 Headings: TypeAlias = tuple[str, ...]
@@ -55,13 +58,13 @@ Headings: TypeAlias = tuple[str, ...]
 def append_new(
     workspace: Workspace, arguments: Mapping[str, Any], *, day: datetime.date, other_days: Iterable[datetime.date] = ()
 ) -> ToolAnswer:
-    """Add the sections of the `text` in a call that the note of a day lacks, and those of `other_days` too.
+    """Add the items of the `text` in a call that the note of a day lacks, and those of `other_days` too.
 
     Args:
         workspace: The files.
         arguments: The arguments of the call.
         day: The day of the note.
-        other_days: Days whose notes may have some sections.
+        other_days: Days whose notes may have some of them.
 
     Returns:
         Its status is `ok` (with `path`, `existed`, and `lines` if any were written), `nothing` (there is no text to
@@ -122,87 +125,92 @@ def _read_note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
         return "", title
 
 
-class _Section(NamedTuple):
+class _Item(NamedTuple):
+    """A fact as it is written, below its headings; `is_apart` if a blank line is above it."""
+
     headings: Headings
     lines: list[str]
+    is_apart: bool
 
 
 def find_missing(text: str, note: str, title: str, other_notes: Iterable[tuple[str, str]] = ()) -> str:
-    """Return the sections of a text that a note lacks, ready to be added at its end; "" if it has them all.
+    """Return the items of a text that a note lacks, as they are to be added at its end.
 
-    A section is all text below a heading, or above the first one. Its lines may depend on each other: the note has it
-    if they follow each other below the same headings, else all of it is added. Added sections bring their headings
-    along; where these cannot close the headings at the end of the note, the title is repeated. A section that begins
-    with the last lines of the note is added without them.
+    An item is a line with what belongs to it: lines that are indented below it, the line that it introduces by a colon,
+    and answers as short as "Yes"; or a block of code, or a table. It is there if the note has its lines in a row below
+    the same headings. Headings come along; where these cannot close the headings at the end of the note, the title is
+    repeated.
 
     Args:
         text: The text.
         note: The note.
         title: The heading of the note, such as `# 2026-11-21`, which stands for no section.
-        other_notes: Notes with their titles: the sections that they have are not added either.
+        other_notes: Notes with their titles: the items that they have are not added either.
     """
-    sections, open_fence = _split_sections(note, title)
-    new_sections, unclosed = _split_sections(text, title)
-    new_sections[-1].lines.extend(unclosed)
-    end = sections[-1].headings
-    last_lines = [] if open_fence else sections[-1].lines
-    sections += [section for pair in other_notes for section in _split_sections(*pair)[0]]
-    blocks: list[str] = []
-    for section in new_sections:
-        if any(_has_section(candidate, section) for candidate in sections):
+    items, open_fence = _split_items(note, title)
+    items_there: dict[Headings, list[str]] = {}
+    for item in items + [item for pair in other_notes for item in _split_items(*pair)[0]]:
+        items_there.setdefault(item.headings, []).extend(_normalise(item))
+    end, missing = items[-1].headings, "\n"
+    new_items, unclosed = _split_items(text, title)
+    new_items[-1].lines.extend([unclosed] if unclosed else [])
+    for headings, lines, is_apart in new_items:
+        is_known, lines_there = headings in items_there, items_there.setdefault(headings, [])
+        new_lines = _normalise(_Item(headings, lines, is_apart))
+        places = range(len(lines_there) - len(new_lines) + 1)
+        if is_known and any(lines_there[at : at + len(new_lines)] == new_lines for at in places):
             continue
-        goes_on = section.headings == end and not blocks
-        lines = "\n".join(_drop_overlap(last_lines, section.lines) if goes_on else section.lines).strip("\n")
-        blocks += [*_write_headings(end, section.headings, title), *([lines] if lines else [])]
-        end = section.headings
-        sections.append(section)
-    return "\n\n".join([*open_fence, *blocks]) if blocks else ""
+        above = _write_headings(end, headings, title)
+        block = "\n\n".join([*above, *(["\n".join(lines)] if lines else [])])
+        missing += f"\n\n{block}" if above or is_apart else f"\n{block}"
+        end = headings
+        lines_there.extend(new_lines)
+    return "\n\n".join(filter(None, [open_fence, missing.strip("\n")])) if missing.strip("\n") else ""
 
 
-def _split_sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
-    """Return the sections of a text, first the one above all headings, and the fence that closes an open code block."""
-    sections = [_Section((), [])]
-    fence = ""
-    for line, fence in _read_lines(text):
-        if fence or not _HEADING.match(line):
-            sections[-1].lines.append(line)
-            continue
-        heading = " ".join(line.split())
-        above = sections[-1].headings
-        while above and _get_level(above[-1]) >= _get_level(heading):
-            above = above[:-1]
-        sections.append(_Section(() if heading == title else (*above, heading), []))
-    return sections, [fence] if fence else []
+def _split_items(text: str, title: str) -> tuple[list[_Item], str]:
+    """Return the items of a text, and the fence that closes its last block of code if it is open.
 
-
-def _read_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each line of a text with the fence of its code block, "" outside of one."""
-    fence = ""
+    A heading begins with an item of no lines, and so does the text.
+    """
+    items, fence, is_apart = [_Item((), [], True)], "", True
     for line in map(str.rstrip, text.split("\n")):
+        headings, lines, _ = items[-1]
         mark = _FENCE.match(line)
-        if not fence:
+        if fence:
+            lines.append(line)
+            is_closed = mark and line.strip().startswith(fence) and not line.strip(fence[0] + " \t")
+            fence = "" if is_closed else fence
+        elif _HEADING.match(line):
+            heading = " ".join(line.split())
+            above = tuple(each for each in headings if _get_level(each) < _get_level(heading))
+            items.append(_Item(() if heading == title else (*above, heading), [], True))
+        elif line:
             fence = mark[1] if mark else ""
-        elif mark and line.strip().startswith(fence) and not line.strip(fence[0] + " \t"):
-            fence = ""
-        yield line, fence
+            if lines and not mark and _is_part(line, lines):
+                lines.extend(["", line] if is_apart else [line])
+            else:
+                items.append(_Item(headings, [line], is_apart))
+        is_apart = not fence and (not line or not items[-1].lines)
+    return items, fence
 
 
-def _has_section(section: _Section, part: _Section) -> bool:
-    """Tell whether a section has all lines of another one in a row, apart from blank ones."""
-    if section.headings != part.headings:
+def _is_part(line: str, lines: list[str]) -> bool:
+    """Return whether a line is part of the item before it."""
+    if _FENCE.match(lines[0]):
         return False
-    lines, block = list(filter(None, section.lines)), list(filter(None, part.lines))
-    return any(lines[at : at + len(block)] == block for at in range(len(lines) - len(block) + 1))
+    words = " ".join(_MARKER.sub("", line).split())
+    is_short = len(words.encode("utf-8", "replace")) < _SHORT_BYTES and words.count(" ") < _SHORT_WORDS - 1
+    indents = [len(each) - len(each.lstrip()) for each in (line, lines[0])]
+    is_row = line.lstrip().startswith("|") and lines[-1].lstrip().startswith("|")
+    return is_short or indents[0] > indents[1] or is_row or lines[-1].endswith(":")
 
 
-def _drop_overlap(end: list[str], lines: list[str]) -> list[str]:
-    """Drop the first lines, as far as a section already ends with them."""
-    last = list(filter(None, end))
-    places = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
-    for size in range(min(len(last), len(places)), 0, -1):
-        if last[-size:] == [lines[at] for at in places[:size]]:
-            return lines[places[size - 1] + 1 :]
-    return lines
+def _normalise(item: _Item) -> list[str]:
+    """Return the lines of an item without the marks of a list and blank lines."""
+    if item.lines and _FENCE.match(item.lines[0]):
+        return list(filter(None, item.lines))
+    return [" ".join(_MARKER.sub("", line).split()) for line in item.lines if line]
 
 
 def _write_headings(start: Headings, end: Headings, title: str) -> Headings:

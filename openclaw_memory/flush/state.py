@@ -1,27 +1,36 @@
-"""Read and change `sessions.json`, OpenClaw's file of the state of each session, next to the transcripts."""
+"""Keep the state of each session in `sessions.json`, OpenClaw's file next to the transcripts."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import os
+import threading
+import weakref
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
+from openclaw_memory._log import warn
 from openclaw_memory.config.sections import FilesConfig
-from openclaw_memory.errors import NotFoundError, WorkspaceError, WriteError
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
+from openclaw_memory.flush.session import Session, get_chat_type
 from openclaw_memory.workspace.atomic import lock_file, make_folders, read_whole, replace_file
 from openclaw_memory.workspace.files import open_place
-from openclaw_memory.workspace.paths import Place
+from openclaw_memory.workspace.paths import Place, locate_transcripts
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than is read here
+_MAX_CYCLES = 1_000
 _ATTEMPTS = 5  # a program that ignores our lock may write between our reading and our writing
-_TIMES = frozenset({"updatedAt", "memoryFlushStartedAt", "memoryFlushAt"})
+_TIMES = frozenset({"updatedAt", "memoryFlushAt"})
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
 _Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
@@ -33,19 +42,19 @@ class SessionState(Struct, frozen=True, rename="camel"):
 
     Attributes:
         compaction_count: The number of compactions.
-        memory_flush_started_at: When the flush under way began.
         memory_flush_compaction_count: The `compaction_count` at the latest flush; None, not 0, before the first.
         flush_error: The error of the latest flush.
         compacted_bytes: The size of the transcript at the latest compaction.
+        flushed_bytes: The size of the transcript at the latest flush.
         input_tokens: The tokens that the model has read in all counted calls.
         output_tokens: The tokens that it has written.
+        context_tokens: The size of the conversation at its latest call, compaction or flush.
     """
 
     session_id: _Text | None = None
     updated_at: _Text | None = None
     chat_type: _Text | None = None
     compaction_count: _Count = 0
-    memory_flush_started_at: _Text | None = None
     memory_flush_at: _Text | None = None
     memory_flush_compaction_count: _Count | None = None
     input_tokens: _Count | None = None
@@ -53,11 +62,7 @@ class SessionState(Struct, frozen=True, rename="camel"):
     context_tokens: _Count | None = None
     flush_error: _Text | None = None
     compacted_bytes: _Count = 0
-
-    @property
-    def flushed(self) -> bool:
-        """True if there was a flush since the latest compaction."""
-        return self.memory_flush_compaction_count == self.compaction_count
+    flushed_bytes: _Count = 0
 
 
 _FIELDS = {field.encode_name: field.type for field in msgspec.structs.fields(SessionState)}
@@ -113,8 +118,8 @@ def update_state(folder: Place, key: str, change: Change) -> SessionState:
         fields = {_KEYS[name]: value for name, value in changes.items()}
         fields["updatedAt"] = format_time(datetime.datetime.now(datetime.UTC))
         for name in _TIMES & fields.keys() if is_milliseconds else ():
-            if moment := parse_time(fields[name]):
-                fields[name] = round(moment.timestamp() * 1000)
+            if fields[name]:
+                fields[name] = round(datetime.datetime.fromisoformat(fields[name]).timestamp() * 1000)
         entries[key] = {name: value for name, value in {**entry, **fields}.items() if fields.get(name, 0) is not None}
         return True
 
@@ -141,19 +146,6 @@ def format_time(moment: datetime.datetime) -> str:
         moment: The moment, with its zone.
     """
     return moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def parse_time(time: str | None) -> datetime.datetime | None:
-    """Parse a time of a state, in UTC if it has no zone; None if it cannot be parsed.
-
-    Args:
-        time: The time.
-    """
-    try:
-        moment = datetime.datetime.fromisoformat(time or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _rewrite(folder: Place, edit: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -212,3 +204,117 @@ def _format_milliseconds(milliseconds: float) -> str | None:
         return format_time(datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC))
     except (ValueError, OverflowError, OSError):  # no calendar has this moment
         return None
+
+
+class FlushCycle:
+    """The flushes of one session. Hold `lock` while deciding whether a turn begins."""
+
+    def __init__(self, folder: Place, session: Session, *, is_new: bool) -> None:
+        """`is_new` lets the session take its key from another session, once."""
+        self.folder, self.session = folder, session
+        self.lock = threading.RLock()
+        self.turns: weakref.WeakSet[Any] = weakref.WeakSet()  # of `FlushTurn`: one that its driver dropped is over
+        self.unsaved: dict[str, Any] = {}  # could not be written yet
+        self._disk = SessionState()  # the latest state on disk while the key was this session's
+        self._is_new, self._has_warned = is_new, False
+
+    @property
+    def state(self) -> SessionState:
+        """The state on disk, with the changes that could not be written."""
+        with self.lock:
+            try:
+                self._follow(read_states(self.folder).get(self.session.key, SessionState()))
+            except OpenClawMemoryError as error:
+                self.warn_once(error)
+            return msgspec.structs.replace(self._disk, **self.unsaved)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a turn of the session is under way in this program."""
+        return any(turn.open for turn in self.turns.copy())
+
+    def save(self, **changes: Any) -> bool:
+        """Write fields of the state; return False if they cannot be written: they are kept, and written with the next.
+
+        Args:
+            **changes: Fields of `SessionState`.
+        """
+
+        def merge(disk: SessionState) -> Mapping[str, Any] | None:
+            is_own = disk.session_id in {None, self.session.id}
+            if not is_own and not self._is_new:
+                return None
+            chat_type = self.session.chat_type or disk.chat_type or get_chat_type(self.session.key)
+            base = {} if is_own else msgspec.structs.asdict(SessionState())
+            return {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
+
+        with self.lock:
+            self.unsaved |= changes
+            try:
+                state = update_state(self.folder, self.session.key, merge)
+            except OpenClawMemoryError as error:
+                self.warn_once(error)
+                return False
+            self._follow(state)
+            if state.session_id == self.session.id:
+                self.unsaved = {}
+            return True
+
+    def warn_once(self, error: OpenClawMemoryError) -> None:
+        """Warn once that the state is kept in memory.
+
+        Args:
+            error: Why it cannot be read or written.
+        """
+        if not self._has_warned:
+            self._has_warned = True
+            warn(f"the state of session {self.session.key!r} is kept in memory alone: {error}")
+
+    def _follow(self, disk: SessionState) -> None:
+        if disk.session_id in {None, self.session.id}:
+            self._disk = disk
+            self._is_new = self._is_new and disk.session_id is None
+
+
+class FlushRegistry:
+    """The flush cycles of one program."""
+
+    def __init__(self) -> None:
+        self.cycles: dict[tuple[Place, str, str | None], FlushCycle] = {}
+
+    def open_cycle(self, workspace: Workspace, session: Session) -> FlushCycle:
+        """Return the cycle of a session. The latest 1,000 are kept, and those with a turn under way.
+
+        Args:
+            workspace: The files.
+            session: The session.
+        """
+        folder = locate_transcripts(workspace.root, workspace.sessions)
+        session_id = session.id
+        with suppress(OpenClawMemoryError):  # which is reported where the state is read
+            session_id = session_id or read_states(folder).get(session.key, SessionState()).session_id
+        resolved = Session(session.key, session_id or session.key, session.chat_type)
+        fresh = FlushCycle(folder, resolved, is_new=session.id is not None)
+        cycle = self.cycles.setdefault((folder, session.key, resolved.id), fresh)
+        if session.chat_type:
+            cycle.session = resolved
+        idle = [name for name, old in self.cycles.copy().items() if not old.is_busy]
+        for name in idle[:-_MAX_CYCLES]:
+            self.cycles.pop(name, None)
+        return cycle
+
+    def list_failures(self, workspace: Workspace) -> dict[str, str]:
+        """Return the error of the latest flush by session key; that of a damaged file by the file's name.
+
+        Args:
+            workspace: The files.
+        """
+        folder = locate_transcripts(workspace.root, workspace.sessions)
+        try:
+            errors = {key: state.flush_error for key, state in read_states(folder).items()}
+        except OpenClawMemoryError as error:
+            errors = {FILE_NAME: str(error)}
+        for cycle in self.cycles.copy().values():
+            if "flush_error" in cycle.unsaved:
+                errors[cycle.session.key] = cycle.unsaved["flush_error"]
+        return {key: error for key, error in errors.items() if error}

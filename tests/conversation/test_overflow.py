@@ -1,24 +1,10 @@
-"""A full window costs a summary and a second question, and never the reply."""
+"""A full window is known by the error of a model."""
 
 import pytest
 
-from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation import ask_with_compaction, is_overflow
-from openclaw_memory.conversation.messages import get_text
+from openclaw_memory.conversation import is_overflow
 
-RULES = CompactionConfig(keep_recent_tokens=1)
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
-
-
-def say(role, text):
-    return {"role": role, "content": text}
-
-
-CONVERSATION = [say("user", "one"), say("assistant", "two"), say("user", "three")]
-
-
-def one_each(messages):
-    return len(messages)
 
 
 class ContextOverflowError(ValueError):
@@ -91,85 +77,3 @@ def test_a_full_window_is_known_by_what_the_services_say(error):
 )
 def test_other_failures_are_none(text):
     assert not is_overflow(RuntimeError(text))
-
-
-class Model:
-    """Replies with how many messages it was asked with, or fails as its script says."""
-
-    def __init__(self, *script):
-        self.script = list(script)
-        self.asked = []
-
-    def __call__(self, messages):
-        self.asked.append([get_text(one) for one in messages])
-        if self.script and (failure := self.script.pop(0)):
-            raise failure
-        return say("assistant", f"reply {len(self.asked)}")
-
-
-def ask(model, chat=CONVERSATION, summarise=lambda lost: f"{len(lost)} lost", **options):
-    return ask_with_compaction(model, chat, summarise, **{"window": 100, "rules": RULES, "count": one_each, **options})
-
-
-def test_a_reply_within_the_window_is_all_there_is():
-    model = Model()
-    done = ask(model)
-    assert done.reply == say("assistant", "reply 1")
-    assert done.messages == [*CONVERSATION, done.reply]
-    assert (done.compactions, done.failure) == ((), None)
-    assert len(CONVERSATION) == 3
-
-
-def test_a_full_window_is_flushed_compacted_and_asked_once_more_in_that_order():
-    model, order = Model(RuntimeError(TOO_LONG)), []
-
-    def summarise(lost):
-        order.append("summary")
-        return f"{len(lost)} lost"
-
-    done = ask(model, summarise=summarise, before=lambda lost: order.append(list(lost)), after=order.append)
-    assert order == [CONVERSATION[:2], "summary", done.compactions[0]]
-    assert [texts[-1] for texts in model.asked] == ["three", "three"]
-    assert "2 lost" in model.asked[1][0]
-    assert done.reply == say("assistant", "reply 2")
-    assert done.messages == [*done.compactions[0].messages, done.reply]
-
-
-def test_a_full_window_is_shortened_also_where_the_counter_says_that_all_may_be_kept():
-    model, chat = Model(RuntimeError(TOO_LONG)), [*CONVERSATION, say("assistant", "four"), say("user", "five")]
-    done = ask(model, chat, rules=CompactionConfig(), window=None, count=lambda messages: 10 * len(messages))
-    assert done.compactions[0].summarised == tuple(chat[:3])
-    assert done.messages[1:] == [*chat[3:], done.reply]
-
-
-def test_a_second_full_window_is_heard():
-    model = Model(RuntimeError(TOO_LONG), RuntimeError("prompt is too long, again"))
-    with pytest.raises(RuntimeError, match="again"):
-        ask(model)
-    assert len(model.asked) == 2
-
-
-def test_where_nothing_can_be_shortened_the_first_error_is_heard_and_says_so():
-    model = Model(RuntimeError(TOO_LONG))
-    with pytest.raises(RuntimeError, match="too long") as caught:
-        ask(model, CONVERSATION[:1])
-    assert len(model.asked) == 1
-    assert "nothing to summarise" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize(("window", "compactions"), [(5, 0), (4, 1), (None, 0)])
-def test_after_a_reply_over_the_threshold_the_conversation_is_compacted(window, compactions):
-    # A quarter of the window is reserved: of 5 are 4 free, of 4 three. Four messages are there after the reply.
-    done = ask(Model(), window=window)
-    assert len(done.compactions) == compactions
-    assert done.messages[-1] == done.reply
-    assert len(done.messages) == (3 if compactions else 4)
-
-
-def test_a_summary_that_fails_after_the_reply_does_not_take_it_back():
-    def ill(_lost):
-        raise ConnectionError("no summary")
-
-    done = ask(Model(), window=4, summarise=ill)
-    assert done.messages == [*CONVERSATION, say("assistant", "reply 1")]
-    assert str(done.failure) == "no summary"

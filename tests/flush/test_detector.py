@@ -1,6 +1,7 @@
 """When conversations are flushed of which only the calls of a model can be watched."""
 
 import threading
+from collections import Counter
 from itertools import count
 
 import pytest
@@ -9,14 +10,15 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.flush import ConversationDetector
+from openclaw_memory.text.fence import fence_text
 
 
 def user(text):
-    return ("user", text)
+    return {"role": "user", "content": text}
 
 
 def assistant(text):
-    return ("assistant", text)
+    return {"role": "assistant", "content": text}
 
 
 class Saved:
@@ -25,14 +27,14 @@ class Saved:
     def __init__(self):
         self.flushes, self.held = [], True
 
-    def __call__(self, key, messages, _tokens, _compacting):
+    def __call__(self, key, messages, _tokens, _is_cut):
         if self.held:
-            self.flushes.append((key, [text for _, text in messages]))
+            self.flushes.append((key, [message["content"] for message in messages]))
         return self.held
 
     @property
     def texts(self):
-        return {text for _, texts in self.flushes for text in texts}
+        return [text for _, texts in self.flushes for text in texts]
 
 
 @pytest.fixture
@@ -41,52 +43,78 @@ def saved():
 
 
 def watch(saved, *, window=200_000, **options):
-    options.setdefault("count", len)
-    return ConversationDetector(tuple, saved, rules=CompactionConfig(), window=window, **options)
+    return ConversationDetector(saved, rules=lambda _: CompactionConfig(), window=window, **options)
 
 
 def call(detector, messages, reply="ok", key="main", tokens=0):
-    detector.begin_call(messages[-1], key, messages)
-    detector.end_call(messages[-1], assistant(reply), tokens)
+    detector.begin_call("run", key, messages)
+    detector.end_call("run", assistant(reply), tokens)
 
 
-@given(st.integers(5, 12), st.lists(st.integers(0, 3), max_size=40))
-def test_what_a_window_of_the_latest_messages_drops_was_saved_before(kept, steps):
-    """The window of the detector is what the history is cut to, as its documentation asks for."""
+@given(st.integers(2, 12), st.lists(st.integers(0, 3), max_size=40))
+def test_what_a_history_is_cut_by_is_saved_once_whatever_else_is_asked(kept, steps):
     saved, numbers = Saved(), count()
-    detector = watch(saved, window=300 * kept, count=lambda messages: 300 * len(messages))
-    history, said = [], set()
+    detector = watch(saved)
+    history, told = [], set()
     for others in steps:
-        history = [*history, user(f"question {next(numbers)}")][-kept:]
-        said.add(history[-1][1])
+        history = view = [*history, user(f"question {next(numbers)}")][-kept:]
+        told.add(history[-1]["content"])
         for other in range(others):
-            call(detector, [user(f"title {other}")])
+            call(detector, [user(f"title {other}")], f"a title {other}")
         answer = f"answer {next(numbers)}"
         call(detector, history, answer)
         history = [*history, assistant(answer)][-kept:]
-        assert said <= saved.texts | {text for _, text in history}
+        assert told <= {*saved.texts} | {message["content"] for message in view}
+    assert max(Counter(text for text in saved.texts if "title" not in text).values(), default=1) == 1
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=30))
 def test_a_conversation_that_only_grows_to_its_window_is_saved_once_at_most(sizes):
     saved = Saved()
-    detector, messages = watch(saved, window=200_000, count=lambda messages: 2_000 * len(messages)), []
+    detector, messages = watch(saved, window=200_000), []
     for number, size in enumerate(sizes):
         messages += [user(f"{number}.{at}") for at in range(size)]
         if len(messages) > 100:
             break
-        call(detector, messages)
+        call(detector, messages, tokens=2_000 * len(messages))
         messages.append(assistant("ok"))
     assert len(saved.flushes) <= 1
 
 
-def test_after_a_compaction_a_flush_comes_once_most_of_the_conversation_is_new(saved):
-    detector = watch(saved, window=1_024, count=lambda messages: 200 * len(messages))
-    call(detector, [user("a"), assistant("b"), user("c")])
-    call(detector, [user("c"), assistant("ok")], "ok")
+def test_after_a_compaction_only_what_is_new_is_shown_and_nothing_that_is_made_of_the_rest(saved):
+    detector = watch(saved)
+    call(detector, [user("a"), assistant("b"), user("c")], tokens=199_000)
+    call(detector, [user("c"), assistant("ok")], "ok", tokens=199_000)
     assert [texts for _, texts in saved.flushes] == [["a", "b", "c", "ok"]]
-    call(detector, [user("summary"), user("c"), assistant("d"), user("e")])
-    assert [texts for _, texts in saved.flushes][1:] == [["summary", "c", "d", "e", "ok"]]
+    call(detector, [user("summary of a and b"), user("c"), assistant("d"), user("e" * 99)], tokens=199_000)
+    assert [texts for _, texts in saved.flushes][1:] == [["d", "e" * 99, "ok"]]
+
+
+def test_what_was_recalled_into_a_message_does_not_make_it_another_one(saved):
+    detector = watch(saved)
+    fences = [fence_text(f"memory {number}", "memory") for number in range(2)]
+    call(detector, [user(f"{fences[0]}\n\nWhat is the code?")], tokens=199_000)
+    call(detector, [user(f"{fences[1]}\n\nWhat is the code?"), assistant("ok"), user("Why? " * 99)], tokens=199_000)
+    assert [texts for _, texts in saved.flushes] == [[f"{fences[0]}\n\nWhat is the code?", "ok"], ["Why? " * 99, "ok"]]
+
+
+def test_a_prompt_that_quotes_the_conversation_is_none(saved):
+    detector, talk = watch(saved), []
+    for number in range(4):
+        history = "\n".join(message["content"] for message in talk)
+        call(detector, [user(f"Write the question so that it can be understood alone: {history}")])
+        talk += [user(f"question number {number}"), assistant(f"answer number {number}")]
+        call(detector, talk[:-1], talk[-1]["content"])
+    assert len(saved.flushes) == 1, "the first prompt, which quotes nothing, was taken for a conversation that ended"
+
+
+def test_another_conversation_under_the_key_ends_the_one_before(saved):
+    detector = watch(saved)
+    call(detector, [user("one"), assistant("two"), user("three")])
+    call(detector, [user("other one")], "other two")
+    assert saved.flushes == []
+    call(detector, [user("other one"), assistant("other two"), user("other three")])
+    assert saved.flushes == [("main", ["one", "two", "three", "ok", "other one", "other two", "other three", "ok"])]
 
 
 def test_where_no_turn_was_held_the_next_call_tries_again(saved):
@@ -96,7 +124,7 @@ def test_where_no_turn_was_held_the_next_call_tries_again(saved):
     assert saved.flushes == []
     saved.held = True
     call(detector, [user("a"), assistant("ok"), user("b")], tokens=199_000)
-    assert saved.texts == {"a", "b", "ok"}
+    assert {*saved.texts} == {"a", "b", "ok"}
 
 
 def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_is_not(saved):
@@ -111,13 +139,13 @@ def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_
 def test_before_a_summary_what_it_takes_is_flushed_unless_it_was(saved):
     detector = watch(saved)
     call(detector, [user("apple"), assistant("bread"), user("cake")], "date")
-    detector.begin_summary("main", [user("Summarise: bread")])  # its beginning was trimmed
-    assert saved.flushes == [("main", ["apple", "bread"])]
+    detector.begin_summary("main", [user("Summarise: bread")])
+    assert saved.flushes == [("main", ["apple", "bread", "cake", "date"])]
     detector.begin_summary("main", [user("Summarise: apple, bread")])
     assert len(saved.flushes) == 1
     call(detector, [user("summary"), user("cake"), assistant("date"), user("egg")])
     detector.begin_summary("main", [user("Sum up: cake, date")])
-    assert saved.flushes[1:] == [("main", ["summary", "cake", "date"])]
+    assert saved.flushes[1:] == [("main", ["egg", "ok"])]
     detector.begin_summary("other", [user("What was before a restart.")])
     assert saved.flushes[-1] == ("other", ["What was before a restart."])
 
@@ -128,8 +156,8 @@ def test_a_conversation_that_begins_and_ends_like_another_one_is_not_taken_for_i
     for number in range(3):
         talk = [user("Hello."), assistant("Hi."), user(f"Fact {number}."), assistant("Noted."), user(ends)]
         call(detector, talk, tokens=199_000)
-        detector.begin_summary("main", [user("Sum up: " + " ".join(text for _, text in talk))])
-    assert {"Fact 0.", "Fact 1.", "Fact 2."} <= saved.texts
+        detector.begin_summary("main", [user("Sum up: " + " ".join(message["content"] for message in talk))])
+    assert {"Fact 0.", "Fact 1.", "Fact 2."} <= {*saved.texts}
     assert len(saved.flushes) == 3
 
 

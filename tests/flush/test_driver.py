@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import enum
+import json
 import threading
 from types import SimpleNamespace
 
-import msgspec
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
@@ -14,15 +14,7 @@ from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.flush import FlushModel, ModelReply, arun_flush, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, read_finish_reason
 
-
-def drive_flush(turn, conversation, model):
-    run_flush("talk", lambda: turn, lambda _turn: (conversation, model))
-
-
-async def adrive_flush(turn, conversation, model):
-    await arun_flush("talk", lambda: turn, lambda _turn: (conversation, model))
-
-
+FACT = "The boiler code is 4711."
 TOO_LONG = ValueError("maximum context length exceeded")
 
 
@@ -33,47 +25,35 @@ def memory(tmp_path):
 
 
 @pytest.fixture
-def turn(memory):
-    return memory.sessions.flush("talk").begin(100, compacting=True, messages=list)
+def flush(memory):
+    return memory.sessions.flush("talk")
 
 
-def model_of(reply, seen, *, room=None, can_call=True):
-    """A model that `reply` speaks for, given the conversation or part that it is shown, and how often it was asked.
+def say(*texts):
+    return [{"role": "user", "content": text} for text in texts]
 
-    Its messages are texts; what it was shown of the conversation is added to `seen`.
+
+def model_of(reply, seen, **options):
+    """A model that `reply` speaks for, given what it is shown of the conversation, and how often it was asked.
+
+    What it was shown is added to `seen`.
     """
 
     def ask(messages):
-        shown = messages[1:-1] or [messages[0].partition("or a part of it, as text:\n\n")[2].rpartition("\n\nPre-")[0]]
-        seen.append(shown)
-        said = reply("".join(shown), len(seen))
+        seen.append(messages[0]["content"].partition("or a part of it, as text:\n\n")[2].rpartition("\n\nPre-")[0])
+        said = reply(seen[-1], len(seen))
         if isinstance(said, BaseException):
             raise said
         return said if isinstance(said, ModelReply) else ModelReply(said, said)
 
-    return FlushModel(
-        ask=ask,
-        system=str,
-        user=str,
-        answer=lambda call_id, name, text: f"{call_id} {name} {text}",
-        size=lambda messages: sum(map(len, messages)),
-        text="".join,
-        can_call=can_call,
-        room=room,
-    )
+    return FlushModel(ask=ask, count=len, **options)
 
 
-def watched(model, asked):
-    """The model, which adds what it is asked to `asked`."""
-    return msgspec.structs.replace(model, ask=lambda messages: asked.append(messages) or model.ask(messages))
-
-
-def drive(turn, conversation, reply, **options):
-    """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
+def drive(flush, messages, reply, **options):
+    """Flush messages with a model that `reply` speaks for; returns the outcome and what the model was shown."""
     seen = []
-    turn.max_calls = options.pop("max_calls", 1_000)
-    drive_flush(turn, conversation, model_of(reply, seen, **options))
-    return seen
+    turn = run_flush(flush, messages, lambda _tool: model_of(reply, seen, **options), compacting=True, flushed=False)
+    return turn.outcome, seen
 
 
 def calling(*calls, finish_reason=""):
@@ -88,36 +68,29 @@ def writing(text):
     return ("c", "memory_append", {"text": text})
 
 
-def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
-    conversation = [f"line {number}\n" for number in range(400)]
-    seen = ["".join(shown) for shown in drive(turn, conversation, lambda *_: "NO_REPLY", room=500)]
-    assert "".join(seen) == "".join(conversation)
-    assert all(part.endswith("\n") and len(part) <= 500 for part in seen)
-    assert turn.outcome == "nothing"
+def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(flush):
+    messages = say(*(f"line {number}" for number in range(150)))
+    outcome, seen = drive(flush, messages, lambda *_: "NO_REPLY", room=500)
+    assert "".join(seen) == "\n".join(f"User: line {number}" for number in range(150))
+    assert all(len(part) <= 500 for part in seen)
+    assert outcome == "nothing"
 
 
-def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
-    seen = drive(turn, ["x" * 4_000], lambda *_: TOO_LONG)
-    assert turn.outcome == "kept"
-    assert min(len(part) for [part] in seen) >= SMALLEST_PART // 2
+def test_a_model_that_takes_not_even_a_small_part_is_given_up(flush):
+    outcome, seen = drive(flush, say("x" * 2_000), lambda *_: TOO_LONG)
+    assert outcome == "kept"
+    assert min(map(len, seen)) >= SMALLEST_PART // 2
 
 
-def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory):
-    said = [{"role": "user", "content": f"{name * 300}\n"} for name in "abcd"]
-    turn = memory.sessions.flush("talk").begin(100, compacting=True, messages=lambda: said)
-    note = calling(("1", "memory_append", {"text": "The boiler code is 4711."}))
-    seen = drive(
-        turn,
-        [message["content"] for message in said],
-        lambda part, _: note if part.startswith("a") and len(seen_notes(memory)) == 0 else "NO_REPLY",
-        room=301,
-        max_calls=4,
+def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory, flush):
+    note = calling(writing("The boiler code is 4711."))
+    outcome, seen = drive(
+        flush, say(*(name * 300 for name in "abcdefghi")), lambda _, asked: note if asked == 1 else "NO_REPLY", room=301
     )
-    assert len(seen) == 4
-    assert turn.outcome == "kept"
+    assert (outcome, len(seen)) == ("kept", 8)
     assert "4711" in seen_notes(memory)
-    assert len(memory.sessions.flush("talk").log.read_messages()) == 4
-    assert "4 times" in memory.status().flush["talk"]
+    assert len(flush.log.read_messages()) == 9
+    assert "8 times" in memory.status().flush["talk"]
 
 
 def seen_notes(memory):
@@ -125,17 +98,13 @@ def seen_notes(memory):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
-    said = [{"role": "user", "content": "The boiler code is 4711."}]
-    turn = memory.sessions.flush("talk").begin(100, compacting=True, messages=lambda: said)
-    turn.timeout, may_end, asked = 0.05, threading.Event(), []
+def test_a_model_that_hangs_does_not_hold_up_the_user(tmp_path, is_async):
+    may_end, asked = threading.Event(), []
 
     def hangs(*_):
         asked.append(1)
         may_end.wait(60)
-        return calling(("a", "memory_append", {"text": "too late"}))
-
-    model = model_of(hangs, [])
+        return calling(writing("too late"))
 
     async def ask(_messages):
         asked.append(1)
@@ -143,33 +112,34 @@ def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
 
-    async def awaited():
-        await adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask))
+    async def awaited(flush):
+        turn = await arun_flush(flush, say(FACT), lambda _tool: FlushModel(ask=ask), compacting=True)
         may_end.set()
+        return turn.outcome
 
-    asyncio.run(awaited()) if is_async else drive_flush(turn, ["one"], model)
-    may_end.set()
-    assert (len(asked), turn.outcome) == (1, "kept")
-    assert "4711" in (memory.workspace.root / memory.sessions.flush("talk").log.path).read_text()
-    assert "compaction.flush_timeout_seconds" in memory.status().flush["talk"]
-    assert not seen_notes(memory)
+    config = MemoryConfig().replace({"compaction": {"flush_timeout_seconds": 0.05}, "embedding": {"provider": "none"}})
+    with Memory.open(tmp_path, config=config) as memory:
+        flush = memory.sessions.flush("talk")
+        outcome = asyncio.run(awaited(flush)) if is_async else drive(flush, say(FACT), hangs)[0]
+        may_end.set()
+        assert (len(asked), outcome) == (1, "kept")
+        assert FACT in (memory.workspace.root / flush.log.path).read_text()
+        assert "compaction.flush_timeout_seconds" in memory.status().flush["talk"]
+        assert not seen_notes(memory)
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), LookupError("no such model")])
-async def test_an_awaited_model_that_gives_up_its_task_fails_the_turn(turn, error):
-    model = model_of(lambda *_: "", [])
-
+async def test_an_awaited_model_that_gives_up_its_task_fails_the_turn(flush, error):
     async def ask(_messages):
         raise error
 
-    await adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask))
+    turn = await arun_flush(flush, say(FACT), lambda _tool: FlushModel(ask=ask), compacting=True)
     assert turn.outcome == "kept"
-    assert type(error).__name__ in turn._flush.state.flush_error
+    assert type(error).__name__ in flush.state.flush_error
 
 
-async def test_a_task_that_is_cancelled_stops_asking(turn):
+async def test_a_task_that_is_cancelled_stops_asking(flush):
     began, stopped = asyncio.Event(), asyncio.Event()
-    model = model_of(lambda *_: "", [])
 
     async def ask(_messages):
         began.set()
@@ -178,13 +148,13 @@ async def test_a_task_that_is_cancelled_stops_asking(turn):
         finally:
             stopped.set()
 
-    task = asyncio.create_task(adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask)))
+    task = asyncio.create_task(arun_flush(flush, say(FACT), lambda _tool: FlushModel(ask=ask), compacting=True))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await stopped.wait()
-    assert turn.open
+    assert flush.state.memory_flush_at is None
 
 
 @pytest.mark.parametrize(
@@ -198,17 +168,19 @@ async def test_a_task_that_is_cancelled_stops_asking(turn):
     ],
     ids=str,
 )
-def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status):
-    shown = []
+def test_a_call_is_answered_and_no_other_tool_is_there(flush, name, arguments, status):
+    requests = []
 
-    def reply(_part, asked):
-        return calling(("c1", name, arguments)) if asked == 1 else "NO_REPLY" if status == "ok" else "Hm."
+    def ask(messages):
+        requests.append(messages)
+        last = "NO_REPLY" if status == "ok" else "Hm."
+        return calling(("c1", name, arguments)) if len(requests) == 1 else ModelReply(last, last)
 
-    drive_flush(turn, ["one"], watched(model_of(reply, []), shown))
-    assert len(shown) == 2
-    assert shown[1][:-1] == [*shown[0], "call"]
-    assert shown[1][-1].startswith(f"c1 {name or ''} ")
-    assert f'"status": "{status}"' in shown[1][-1].replace('":"', '": "')
+    run_flush(flush, say("one"), lambda _tool: FlushModel(ask=ask), compacting=True)
+    assert len(requests) == 2
+    assert requests[1][:-1] == [*requests[0], "call"]
+    assert requests[1][-1].items() >= {"role": "tool", "tool_call_id": "c1", "name": name or ""}.items()
+    assert json.loads(requests[1][-1]["content"])["status"] == status
 
 
 def one_by_one(*replies):
@@ -228,13 +200,12 @@ TWO_FACTS = [{"role": "user", "content": "The boiler code is 4711."}, {"role": "
 
 
 @pytest.fixture
-def held(memory):
+def held(flush):
     """Holds a turn over two facts; returns how it ended, and what is kept of them word for word."""
 
-    def hold(reply, conversation=("one",), **options):
-        turn = memory.sessions.flush("talk").begin(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
-        drive(turn, list(conversation), reply, **options)
-        return turn.outcome, [message["content"] for message in memory.sessions.flush("talk").log.read_messages()]
+    def hold(reply, messages=TWO_FACTS, **options):
+        outcome, _ = drive(flush, messages, reply, **options)
+        return outcome, [message["content"] for message in flush.log.read_messages()]
 
     return hold
 
@@ -249,7 +220,7 @@ def test_a_call_that_was_refused_and_is_followed_by_silence_is_a_failure(memory,
         assert "was not written" in memory.status().flush["talk"]
         assert "4711" not in memory.status().flush["talk"], "it may be a secret"
     replies = one_by_one(calling(call), "NO_REPLY", calling(writing("Anna likes tea.")))
-    assert held(replies, ["a" * 300 + "\n", "b" * 300 + "\n"], room=301) == KEPT, "that was about another part"
+    assert held(replies, say("a" * 300, "b" * 300), room=301)[0] == "kept", "that was about another part"
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
@@ -312,27 +283,31 @@ def broken(*_):
     raise OSError("the disk is gone")
 
 
-def test_a_turn_is_driven_to_its_end(memory, caplog):
-    model = model_of(lambda *_: "NO_REPLY", [])
-    turn = run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True), lambda _: (["one"], model))
+def test_a_turn_is_held_to_its_end_and_where_none_is_due_none_begins(flush, caplog):
+    turn = run_flush(flush, say("one"), lambda _tool: model_of(lambda *_: "NO_REPLY", []), compacting=True)
     assert turn.outcome == "nothing"
-    assert not run_flush("main", lambda: None, broken), "where no turn begins none is driven"
+    assert not run_flush(flush, say("one"), broken, tokens=1)
     assert not caplog.records
-    assert not run_flush("tuesday", broken, broken)
-    assert "the flush of session 'tuesday' failed: the disk is gone" in caplog.text
 
 
-def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
-    said = [{"role": "user", "content": "The boiler code is 4711."}]
-    assert run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True, messages=lambda: said), broken)
-    assert "4711" in (memory.workspace.root / memory.sessions.flush().log.path).read_text()
+def test_what_the_memory_itself_answered_is_nothing_to_save(flush):
+    call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "work_memory_search"}}]}
+    recalled = [call, {"role": "tool", "tool_call_id": "a", "content": FACT}]
+    outcome, (seen,) = drive(flush, [*say("Hm?"), *recalled], lambda *_: "NO_REPLY")
+    assert (outcome, seen) == ("nothing", "User: Hm?\nAssistant: [calls work_memory_search {}]")
+    assert drive(flush, [{**recalled[1], "name": "memory_get"}], broken) == ("nothing", [])
+
+
+def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, flush, caplog):
+    assert run_flush(flush, say(FACT), broken, compacting=True).outcome == "kept"
+    assert FACT in (memory.workspace.root / flush.log.path).read_text()
     assert "the disk is gone" in caplog.text
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_is_not_held_up(memory, error):
+def test_what_ends_the_program_is_not_held_up(flush, error):
     def ends(_):
         raise error
 
     with pytest.raises(error):
-        run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True), ends)
+        run_flush(flush, say(FACT), ends, compacting=True)

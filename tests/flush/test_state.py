@@ -7,8 +7,7 @@ import pytest
 from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError
 from openclaw_memory.flush import state
-from openclaw_memory.flush.cycle import FlushRegistry
-from openclaw_memory.flush.state import SessionState, read_states, update_state
+from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import locate_transcripts
 

@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flush import PendingFlush, asave, can_save, check_memory, find_session, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
-from langchain_openclaw_memory._messages import get_reported_tokens, is_summary
+from langchain_openclaw_memory._messages import convert_messages, get_reported_tokens, is_summary
 from langchain_openclaw_memory._session import get_run_config, lease_run_memory, refuse, remember
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import is_overflow
@@ -169,8 +169,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         self, leased: RunMemory, lost: list[AnyMessage], update: dict[str, Any] | None, *, may_wait: bool
     ) -> PendingFlush:
         session, count, model = find_session(self.session_key, lost), self.token_counter, self.flush_model
-        left = count(_get_messages(update))
-        return PendingFlush(leased, session, model, lost, count, tokens=left, cut=True, may_wait=may_wait)
+        messages, left = list(convert_messages(lost)), count(_get_messages(update))
+        return PendingFlush(leased, session, model, messages, count, tokens=left, cut=True, may_wait=may_wait)
 
     def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, tuple[Path, str], bool]:
         """Return the memory of this run, folder and session of its conversation, and whether it has room to wait."""

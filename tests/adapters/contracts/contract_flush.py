@@ -12,9 +12,11 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.text.fence import fence_text
 
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
 FACT = "Please remember: the boiler code is 4711."
+FENCED = f"{fence_text('The spare key is with Mrs. Groen.', 'memory')}\nHi."
 
 
 def words(tokens: int) -> str:
@@ -62,7 +64,7 @@ class WatchContract:
         self.watch(memory, flush_model, window=WINDOW)
         for count, way in enumerate(self.ways):
             talk = [("system", "Be kind."), ("user", f"{FACT} By {way}.")]
-            for part in (range(6), range(6, 10)):
+            for part in (range(6), range(6, 9)):
                 for at in part:
                     talk += [("assistant", await self.ask(model, talk, way, way)), ("user", f"{at}: {words(500)}")]
                 assert self.turns(flush_model) == 2 * count + (1 if 0 in part else 2)
@@ -159,7 +161,7 @@ class FlushModelContract:
     """In the silent turn, a model is shown a conversation and writes down what should last.
 
     A subclass holds a `turn` in each of the `ways`, by a model of replies that can call tools or not, about messages: a
-    role and a text each, or a call of the tool `look` or its answer by its id. It returns how the turn ended, and what
+    role and a text each, or a call of the tool `look` or its answer by its id, or those of `memory_search`. It returns how the turn ended, and what
     the model was asked; `cut_off` has the provider report its first reply as such. `writes` and `says` are the scripts of
     models that note facts with the tool and without; `call` makes a reply that calls a tool.
     """
@@ -183,8 +185,8 @@ class FlushModelContract:
             outcome, (asked, ended) = await self.turn(memory, way, [self.writes], self.talk)
             assert outcome == "saved"
             assert asked.tools == ended.tools == ["memory_append"]
-            assert [role for role, _ in asked.messages] == ["system", "user", "assistant", "user"]
-            assert [text for _, text in asked.messages[1:3]] == [FACT, "Noted."]
+            assert [role for role, _ in asked.messages] == ["user"]
+            assert f"User: {FACT}\nAssistant: Noted." in asked.text
             assert "Be kind." not in asked.text
             assert '"status":"ok"' in ended.text
         assert written(memory).count("the boiler code is 4711") == 1
@@ -213,24 +215,28 @@ class FlushModelContract:
         assert str(memory.sessions.flush("talk").log.read_messages()).count(FACT) == 1
         assert written(memory) == ""
 
-    async def test_calls_and_answers_that_providers_refuse_are_shown_as_text(self, memory):
+    async def test_calls_are_shown_with_their_answers_and_nothing_that_the_memory_itself_answered(self, memory):
         for way in self.ways:
-            for loose in (
-                [("call", "a")], [("answer", "a")], [("answer", "a"), ("call", "a")],
-                [("call", "a"), ("answer", "a"), ("call", "b"), ("user", "Never mind.")],
-            ):  # fmt: skip
-                outcome, (asked, *_) = await self.turn(memory, way, [self.writes, "NO_REPLY"], [*self.talk, *loose])
-                assert outcome in {"saved", "nothing"}
-                assert [role for role, _ in asked.messages] == ["user"]
-                assert FACT in asked.text
-                assert ("found" in asked.text) is ("answer" in dict(loose))
+            loose = [
+                ("call", "a"),
+                ("answer", "a"),
+                ("answer", "b"),
+                ("recall", "c"),
+                ("recalled", "c"),
+                ("user", FENCED),
+            ]
+            _, (asked, *_) = await self.turn(memory, way, ["NO_REPLY"], [*self.talk, *loose])
+            assert [role for role, _ in asked.messages] == ["user"]
+            assert "[calls look {}]\nTool look: found\n" in asked.text
+            assert "User: Hi." in asked.text
+            assert "Groen" not in asked.text
 
     async def test_what_does_not_fit_is_shown_in_parts_and_nothing_is_left_out(self, memory):
         talk = [("user", f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(40)]
         for way in self.ways:
             for script, tools in ((self.writes, True), (self.says, False)):
-                outcome, asked = await self.turn(memory, way, [script], talk, tools=tools, room=600)
+                outcome, asked = await self.turn(memory, way, [script], talk, tools=tools, room=1_200)
                 assert outcome == "saved"
-                assert len(asked) > 3
+                assert len(asked) >= 3
                 assert all(len(request.text) < 8_000 for request in asked)
         assert [number for number in range(40) if f"fact {number} of many" not in written(memory)] == []

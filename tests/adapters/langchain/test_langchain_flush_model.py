@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_openclaw_memory._flush_model import load_chat_model, prepare_flush
-from langchain_openclaw_memory._messages import convert_message
+from langchain_openclaw_memory._flush_model import bind_flush_model, load_chat_model
+from langchain_openclaw_memory._messages import convert_messages
 from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, make_call, respond_with
 from pydantic import Field
 
@@ -23,18 +23,11 @@ CONVERSATION = (HumanMessage(FACT),)
 
 async def hold(memory, model, talk=CONVERSATION, *, way="invoke", room=None, count=count_tokens_approximately):
     """Hold a turn about messages, and return how it ended."""
-    written = [written for message in talk if (written := convert_message(message))]
-    turn = memory.sessions.flush("talk").begin(10, compacting=True, flushed=False, messages=lambda: written)
-    turn.max_calls = turn.max_calls if room is None else 100
-    options = {"room": room, "count": count}
+    flush, told = memory.sessions.flush("talk"), list(convert_messages(talk))
+    bind = bind_flush_model(model, room=room, count=count, is_async=way != "invoke")
     if way == "invoke":
-        run_flush("talk", lambda: turn, lambda turn: prepare_flush(turn, model, list(talk), **options))
-        return turn.outcome
-
-    await arun_flush(
-        "talk", lambda: turn, lambda turn: prepare_flush(turn, model, list(talk), is_async=True, **options)
-    )
-    return turn.outcome
+        return run_flush(flush, told, bind, compacting=True, flushed=False).outcome
+    return (await arun_flush(flush, told, bind, compacting=True, flushed=False)).outcome
 
 
 class TestContract(FlushModelContract):
@@ -62,6 +55,10 @@ def message(role, text):
             return AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": text}])
         case "answer":
             return ToolMessage("found", tool_call_id=text, name="look")
+        case "recall":
+            return AIMessage("", tool_calls=[{"name": "memory_search", "args": {}, "id": text}])
+        case "recalled":
+            return ToolMessage("The spare key is with Mrs. Groen.", tool_call_id=text)
     return {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}[role](text)
 
 
@@ -125,11 +122,10 @@ class Watched(ScriptedChatModel):
 def test_the_model_that_a_run_chose_is_asked_for_its_thread_and_kept_out_of_streams(memory, scripted):
     model = scripted(writes_facts, kind=Watched)
     chosen = failing(Listening()).configurable_alternatives(LLM, other=model.bind(temperature=0))
-    turn = memory.sessions.flush().begin(10, compacting=True)
-    shown = lambda turn: prepare_flush(turn, chosen, [HumanMessage(FACT)], room=None, count=len)  # noqa: E731
-    run = RunnableLambda(lambda _: run_flush("main", lambda: turn, shown))
-    run.invoke(None, {"configurable": {"thread_id": "tuesday", "llm": "other"}, "tags": ["of the run"]})
-    assert (turn.outcome, len(model.made)) == ("saved", 2)
+    bind, told = bind_flush_model(chosen, room=None, count=len), [{"role": "user", "content": FACT}]
+    run = RunnableLambda(lambda _: run_flush(memory.sessions.flush(), told, bind, compacting=True).outcome)
+    config = {"configurable": {"thread_id": "tuesday", "llm": "other"}, "tags": ["of the run"]}
+    assert (run.invoke(None, config), len(model.made)) == ("saved", 2)
     for tags, metadata, kwargs in model.made:
         assert {Flush.TAG, "nostream"} <= set(tags)
         assert metadata.items() >= {"thread_id": "tuesday", "lc_source": "openclaw_flush"}.items()

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import random
+from collections import Counter
 from uuid import uuid4
 
 import pytest
 from chat_scripts import (
+    ASKED,
     FACT,
     SUMMARY,
     Listening,
@@ -280,10 +282,9 @@ async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_
     ]
     held, there = await asyncio.gather(*each), saved(memory)
     assert [fact for said, left in held for fact in said if fact not in there and fact not in left] == []
-    # Each turn begins with a conversation that was not shown before it.
-    begun = [request.messages for request in flush_model.requests if request.messages[0].type == "system"]
-    turns = {str([message.id for message in messages[1:-1] if message.type != "tool"][:1]) for messages in begun}
+    turns = [request.text for request in flush_model.requests if len(request.messages) == 1]
     assert len(summary.requests) == len(turns) > 0
+    assert max(Counter(fact for text in turns for fact in ASKED.findall(text)).values()) == 1
 
 
 UNPARSED = {"name": "memory_append", "args": '{"text": "- fac', "id": "a", "error": "it ends early"}

@@ -8,23 +8,20 @@ from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
+from llama_index_openclaw_memory._messages import convert_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, quote_sentence, respond_with
 from llm_scripts import says_facts, writes_facts
 
 from openclaw_memory.flush import Flush
-from openclaw_memory.text.fence import fence_text
 
 CONVERSATION = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
-RECALLED = f"{fence_text('The spare key is with Mrs. Groen.', 'memory')}\nHi."
 
 
 def hold(memory, llm, conversation=CONVERSATION, room=None):
     """Hold a turn, and return how it ended."""
-    said = [{"role": "user", "content": FACT}]
-    turn = memory.sessions.flush("talk").begin(100, compacting=True, flushed=False, messages=lambda: said)
-    turn.max_calls = turn.max_calls if room is None else 100
-    _flush_model.flush("talk", lambda: turn, llm, conversation, room=room, count=lambda text: len(text) // 4)
-    return turn.outcome
+    flush, told = memory.sessions.flush("talk"), convert_messages(conversation)
+    options = {"room": room, "count": lambda text: len(text) // 4, "compacting": True, "flushed": False}
+    return _flush_model.flush(flush, llm, told, **options).outcome
 
 
 def cut(kind, raw):
@@ -68,20 +65,21 @@ def message(role, text):
             )
         case "answer":
             return ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": text})
+        case "recall":
+            calls = [ToolCallBlock(tool_call_id=text, tool_name="memory_search", tool_kwargs={})]
+            return ChatMessage(role="assistant", blocks=calls)
+        case "recalled":
+            answer = "The spare key is with Mrs. Groen."
+            return ChatMessage(answer, role="tool", additional_kwargs={"tool_call_id": text})
     return ChatMessage(text, role=role)
 
 
-def test_an_answer_goes_with_its_call_and_what_was_recalled_is_not_shown(memory):
+def test_an_answer_goes_with_its_call(memory):
     llm = ScriptedLLM(script=writes_facts)
-    assert hold(memory, llm, (ChatMessage(RECALLED, role="system"), *CONVERSATION)) == "saved"
+    assert hold(memory, llm) == "saved"
     *_, asked, answered = llm.requests[-1]
     (call,) = [block for block in asked.blocks if isinstance(block, ToolCallBlock)]
     assert answered.additional_kwargs == {"tool_call_id": call.tool_call_id, "name": "memory_append"}
-    llm = ScriptedLLM(script=respond_with("NO_REPLY"))
-    hold(memory, llm, (*CONVERSATION, ChatMessage(RECALLED)))
-    (only,) = llm.requests[0]
-    assert f"User: {FACT}\nAssistant: Noted." in only.content
-    assert "Groen" not in only.content
 
 
 @pytest.mark.parametrize("raw", RAW, ids=str)
@@ -113,7 +111,8 @@ def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(memory
 def test_the_script_of_the_notebook_quotes_what_it_is_shown_and_saves_numbers(memory, noted):
     llm = ScriptedLLM(script=quote_sentence)
     conversation = "User: Hello, you. The boiler code is 4711.\nAssistant: I see.\nUser: It rains."
-    assert hold(memory, llm, conversation) == "saved"
+    talk = [ChatMessage("Hello, you. The boiler code is 4711."), ChatMessage("I see.", role="assistant")]
+    assert hold(memory, llm, [*talk, ChatMessage("It rains.")]) == "saved"
     assert noted().splitlines()[-1] == "- Hello, you. The boiler code is 4711."
     asked = ChatMessage("What is the code of the boiler?")
     assert llm.chat([ChatMessage(conversation), asked]).message.content == "The boiler code is 4711."

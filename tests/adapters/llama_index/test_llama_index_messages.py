@@ -18,9 +18,9 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
-from llama_index_openclaw_memory._messages import as_text, convert_message, convert_messages, list_calls
+from llama_index_openclaw_memory._messages import convert_message, convert_messages, list_calls
 
-from openclaw_memory.conversation import get_text
+from openclaw_memory.conversation import format_messages, get_text
 from openclaw_memory.conversation.messages import get_answered_call
 from openclaw_memory.conversation.messages import get_call_ids as ids_of
 from openclaw_memory.text.fence import fence_text
@@ -140,4 +140,4 @@ def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
     ]
     answers = [message.additional_kwargs["tool_call_id"] for message in messages if message.role == "tool"]
     assert [found for message in converted if (found := get_answered_call(message))] == answers
-    assert all(message.content in as_text(converted) for message in messages if message.content)
+    assert all(message.content in format_messages(converted) for message in messages if message.content)

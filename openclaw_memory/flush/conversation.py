@@ -1,0 +1,142 @@
+"""Hold a conversation with a model in a loop of one's own: logged, flushed, compacted and resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from openclaw_memory._log import warn
+from openclaw_memory.conversation.compaction import compact, load_conversation, prune
+from openclaw_memory.conversation.messages import (
+    Message,
+    drop_recalled,
+    estimate_tokens,
+    format_messages,
+    get_text,
+    prepare_for_model,
+    read_calls,
+)
+from openclaw_memory.conversation.thresholds import is_overflow
+from openclaw_memory.flush.driver import FlushModel, ModelReply, run_flush
+from openclaw_memory.flush.flush import Flush
+from openclaw_memory.types import Tool
+
+_SUMMARISE = "Summarise this conversation for the one who goes on with it: goals, decisions, facts, open tasks.\n\n"
+
+Model: TypeAlias = Callable[[list[dict[str, Any]], Sequence[Tool]], Message | str]
+
+
+class Conversation:
+    """Hold a conversation with a model. It is kept on disk: another object or process can go on with it.
+
+    Attributes:
+        flush: The flush of the session.
+        log: Its transcript.
+    """
+
+    def __init__(self, flush: Flush, model: Model, tools: Sequence[Tool] = ()) -> None:
+        """Go on with the conversation of a session; see `Memory.sessions.open_conversation`.
+
+        Args:
+            flush: The flush of the session.
+            model: Replies to messages, given the tools that it may call.
+            tools: The tools.
+        """
+        self.flush, self.log = flush, flush.log
+        self._model, self._tools = model, tools
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages that the model is view: after a compaction its summary and those that follow."""
+        return load_conversation(self.log)
+
+    def send(self, text: str) -> str:
+        """Send a message of the user, run the tools that the model calls, and return its reply.
+
+        Memories are saved, in a silent turn, before the conversation is compacted: after a reply that leaves less free
+        than the settings reserve, or when the model finds it too long. A compaction that fails after the reply is
+        logged, and tried again after the next.
+
+        Args:
+            text: The text of the user.
+
+        Raises:
+            WriteError: The message could not be written to the transcript.
+            Exception: Whatever the model raises. If it finds even a compacted conversation too long, that.
+        """
+        self.log.append_message({"role": "user", "content": text})
+        tools = {tool.name: tool for tool in self._tools}
+        while True:
+            messages = self.messages
+            self._save(messages, estimate_tokens(messages))
+            reply = self._get_reply(messages)
+            if not (calls := read_calls(reply)):
+                return get_text(reply)
+            for call_id, name, arguments in calls:
+                answer = tools[name](arguments) if name in tools else f"there is no tool {name!r}"
+                self.log.append_message({"role": "tool", "tool_call_id": call_id, "name": name, "content": answer})
+
+    def _get_reply(self, messages: list[Message]) -> Message:
+        """Log the reply of the model; shorten the conversation if it is too long, for the model or with the reply."""
+        window, rules = self.flush.window, self.flush.rules
+        view = prune(messages, window=window) if window else messages
+        try:
+            reply = self._ask(view, self._tools)
+        except Exception as error:
+            if not is_overflow(error):
+                raise
+            # The model has counted: its window is smaller than this conversation, whatever the estimate is.
+            tokens = estimate_tokens(messages)
+            if reason := self._compact(messages, min(window or tokens, tokens)):
+                error.add_note(reason)
+                raise
+            view = self.messages
+            reply = self._ask(view, self._tools)
+        size, spoken = estimate_tokens(view), estimate_tokens([reply])
+        self.flush.add_tokens(size, spoken, size + spoken)
+        reply, threshold = self.log.append_message(reply), rules.get_compaction_threshold(window)
+        if rules.enabled and threshold is not None and size + spoken > threshold:
+            try:
+                self._compact(self.messages, window)
+            except Exception as error:  # noqa: BLE001 - the reply is there
+                warn(f"the conversation of session {self.flush.session.key!r} was not compacted: {error}")
+        return reply
+
+    def _compact(self, messages: list[Message], window: int | None) -> str:
+        """Save memories and put a summary in place of older messages; return why not, "" if it is done."""
+        compaction = compact(
+            messages, self._summarise, rules=self.flush.rules, window=window, log=self.log, before=self._save
+        )
+        if compaction.summary is not None:
+            self.flush.record_compaction(compaction.tokens_after)
+        return compaction.reason
+
+    def _save(self, messages: Sequence[Message], tokens: int | None = None) -> None:
+        """Flush the messages since the latest flush if it is due; without `tokens`, before a cut."""
+        ids = {message.get("id") for message in messages}
+        new = self.log.read_messages_since(self.flush.state.flushed_bytes)
+        is_cut = tokens is None
+        if any(message["id"] in ids for message in new):
+            run_flush(
+                self.flush,
+                new,
+                lambda tool: FlushModel(
+                    ask=lambda request: self._ask_flush(request, tool),
+                    room=self.flush.rules.get_compaction_threshold(self.flush.window),
+                ),
+                tokens=tokens,
+                compacting=is_cut,
+                flushed=False if is_cut else None,
+            )
+
+    def _ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        reply = self._model(prepare_for_model(messages), tools)
+        return {"role": "assistant", "content": reply} if isinstance(reply, str) else reply
+
+    def _ask_flush(self, request: Sequence[Message], tool: Tool) -> ModelReply:
+        reply = self._ask(request, [tool])
+        return ModelReply(reply, get_text(reply), read_calls(reply), [reply])
+
+    def _summarise(self, messages: Sequence[Message]) -> str:
+        prompt = _SUMMARISE + format_messages(drop_recalled(messages))
+        return get_text(self._ask([{"role": "user", "content": prompt}], ()))

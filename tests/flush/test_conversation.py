@@ -1,0 +1,144 @@
+"""A conversation in a loop of one's own is logged, flushed, compacted and resumed, and loses nothing."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.conversation import get_text
+from openclaw_memory.tools import memory_tools
+
+SMALL = MemoryConfig().replace(
+    {"compaction": {"keep_recent_tokens": 60, "soft_threshold_tokens": 60}, "embedding": {"provider": "none"}}
+)
+TOO_LONG = ValueError("maximum context length exceeded")
+FACT = re.compile(r"Fact (\d+): [^.]*\.")
+
+
+class Model:
+    """Notes every fact that it is shown, in other words each time, repeats facts in summaries, and fails as `script` says.
+
+    Each entry of the script is for one kind of request: "flush", "summary" or "reply".
+    """
+
+    def __init__(self, script=()):
+        self.script, self.flushes, self.summaries, self.replies = list(script), [], [], []
+
+    def __call__(self, messages, tools):
+        text = "\n".join(map(get_text, messages))
+        names = [tool.name for tool in tools]
+        kind = "flush" if names == ["memory_append"] else "summary" if "Summarise this" in text else "reply"
+        if self.script and self.script[0][0] == kind and (failure := self.script.pop(0)[1]):
+            raise failure
+        if kind == "summary":
+            self.summaries.append(text)
+            return "They spoke of " + " ".join(match[0] for match in list(FACT.finditer(text))[-2:])
+        if kind == "reply":
+            self.replies.append(messages)
+            return self.reply(messages, names)
+        if messages[-1]["role"] == "tool":
+            return "NO_REPLY"
+        self.flushes.append(text)
+        facts = "\n".join(f"- {match[0]} (noted in turn {len(self.flushes)})" for match in FACT.finditer(text))
+        return call("memory_append", text=facts) if facts else "NO_REPLY"
+
+    def reply(self, messages, names):
+        last = messages[-1]
+        if last["role"] == "user" and "memory_search" in names and get_text(last).endswith("?"):
+            return call("memory_search", query=get_text(last))
+        return f"I see {len(messages)} messages."
+
+
+def call(name, **arguments):
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path, config=SMALL) as opened:
+        yield opened
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
+
+
+def transcript(memory):
+    return (memory.workspace.root / "sessions/main.jsonl").read_text()
+
+
+def tell(memory, model, count, **options):
+    """Tell facts, each in a conversation that is opened again as after a restart, with some questions about them."""
+    for number in range(count):
+        talk = memory.sessions.open_conversation(model, window=1_200, tools=memory_tools(memory), **options)
+        talk.send(f"Fact {number}: the key of box {number} hangs on hook {number * 7}." + " So it goes." * 8)
+        if number % 6 == 5:
+            memory.sync()
+            talk.send(f"Where hangs the key of box {number - 5}?")
+    return talk
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [],
+        [("flush", RuntimeError("no credit"))] * 2,
+        [*[("reply", None)] * 9, ("reply", TOO_LONG)],
+        [("summary", RuntimeError("down"))] * 3,
+    ],
+    ids=["steady", "refused flushes", "a full window", "no summary"],
+)
+def test_whatever_fails_no_fact_is_lost_and_none_is_noted_twice(memory, script):
+    model = Model(script)
+    talk = tell(memory, model, 40)
+    assert talk.flush.state.compaction_count >= 2
+    assert len(model.flushes) > 1
+    noted, kept = Counter(FACT.findall(notes(memory))), FACT.findall(transcript(memory))
+    view = " ".join(map(get_text, talk.messages))
+    in_words = {number for number in map(str, range(40)) if noted[number] or f"Fact {number}:" in view}
+    assert in_words == {str(number) for number in range(40)} or any(kind == "flush" for kind, _ in script)
+    assert {*kept} >= {str(number) for number in range(40)}
+    assert [number for number, times in noted.items() if times > 1] == []
+    assert all(text.count("hangs on hook 7.") == 1 for text in model.flushes if "Fact 1:" in text)
+
+
+def test_after_a_restart_it_goes_on_with_the_summary_and_what_followed(memory):
+    model = Model()
+    tell(memory, model, 12)
+    talk = memory.sessions.open_conversation(model, window=1_200)
+    assert "They spoke of" in get_text(talk.messages[0])
+    before = len(talk.messages)
+    assert talk.send("Well?") == f"I see {before + 1} messages."
+    assert all({*message} <= {"role", "content", "tool_calls", "tool_call_id", "name"} for message in model.replies[-1])
+
+
+def test_a_second_full_window_and_one_that_cannot_be_shortened_are_heard(memory):
+    talk = memory.sessions.open_conversation(Model([("reply", TOO_LONG)] * 3))
+    with pytest.raises(ValueError, match="maximum context") as raised:
+        talk.send("Hello.")
+    assert "nothing to summarise" in raised.value.__notes__[0]
+    talk = memory.sessions.open_conversation(Model([("reply", TOO_LONG)] * 2), "other")
+    for text in ("one " * 99, "two " * 99):
+        talk.log.append_message({"role": "user", "content": text})
+    with pytest.raises(ValueError, match="maximum context"):
+        talk.send("Hello.")
+    assert talk.flush.state.compaction_count == 1
+
+
+def test_a_call_of_a_tool_that_is_not_there_is_answered(memory):
+    replies = iter([call("rm"), "Then not."])
+    talk = memory.sessions.open_conversation(lambda *_: next(replies))
+    assert talk.send("Delete it.") == "Then not."
+    assert [get_text(message) for message in talk.messages][-2:] == ["there is no tool 'rm'", "Then not."]
+
+
+def test_the_state_has_all_fields_of_openclaw(memory):
+    tell(memory, Model(), 12)
+    fields = json.loads((memory.workspace.root / "sessions/sessions.json").read_text())["main"]
+    assert fields.keys() >= {
+        "sessionId", "updatedAt", "chatType", "compactionCount", "memoryFlushAt", "memoryFlushCompactionCount",
+        "inputTokens", "outputTokens", "contextTokens",
+    }  # fmt: skip
