@@ -217,14 +217,8 @@ class FlushModelContract:
 
     async def test_calls_are_shown_with_their_answers_and_nothing_that_the_memory_itself_answered(self, memory):
         for way in self.ways:
-            loose = [
-                ("call", "a"),
-                ("answer", "a"),
-                ("answer", "b"),
-                ("recall", "c"),
-                ("recalled", "c"),
-                ("user", FENCED),
-            ]
+            recall = ("recall", "c"), ("recalled", "c"), ("user", FENCED)
+            loose = ("call", "a"), ("answer", "a"), ("answer", "b"), *recall
             _, (asked, *_) = await self.turn(memory, way, ["NO_REPLY"], [*self.talk, *loose])
             assert [role for role, _ in asked.messages] == ["user"]
             assert "[calls look {}]\nTool look: found\n" in asked.text
