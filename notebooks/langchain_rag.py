@@ -13,7 +13,10 @@
 # the machine. All files are below `langchain-rag-notes/`, which each run makes afresh.
 
 # %%
+import json
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -26,7 +29,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawSummarizationMiddleware, memory_tools
-from langchain_openclaw_memory.testing import ScriptedChatModel, classify_request, copy_sentences
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call
 from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
@@ -109,6 +112,67 @@ memory.search("What goes into the celadon glaze?")
 # ```
 
 # %%
+SOURCE = re.compile(r"\[(\S+#L\d+\S*)\]")
+
+
+def split_sentences(text):
+    return [part.strip("- ") for part in re.split(r"(?<=[.?!])\s+|\n+", text) if re.search(r"\w.*[.?!\]]$", part)]
+
+
+def split_words(text):
+    """The beginnings of the longer words."""
+    return [word[:4] for word in re.findall(r"\w{4,}", text.lower())]
+
+
+def best_sentence(question, text):
+    """The sentence that shares most words with the question, at least two, and the source above it."""
+    best, source, most = "", "", 1
+    for sentence in split_sentences(text):
+        if cited := SOURCE.fullmatch(sentence):
+            source = cited[0]
+        shared = len(set(split_words(question)) & set(split_words(sentence)))
+        if shared > most and not sentence.endswith("?"):
+            best, most = f"{sentence} {source}".strip(), shared
+    return best
+
+
+def summarise(text):
+    """The three sentences with the most frequent words, in their order."""
+    sentences, count = list(dict.fromkeys(split_sentences(text))), Counter(split_words(text))
+    weight = {one: sum(count[word] for word in split_words(one)) / (len(split_words(one)) or 1) for one in sentences}
+    best = sorted(sentences, key=weight.__getitem__, reverse=True)[:3]
+    return " ".join(one for one in sentences if one in best)
+
+
+def asked_for(request):
+    """What a request asks the model for."""
+    if request.tools == ["memory_append"]:
+        return "flush"
+    return "summary" if "<messages>" in request.messages[-1].text else "answer"
+
+
+def copy_sentences(request):
+    """The reply to a request: a text, or the call of a tool."""
+    *before, last = request.messages
+    talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))
+    if asked_for(request) == "flush":
+        said = split_sentences("\n".join(re.findall(r"^User: (.*)", last.text, re.MULTILINE)))
+        facts = [one for one in said if re.search(r"\d|\w,? [A-Z]\w", one) and "?" not in one]
+        is_done = isinstance(last, ToolMessage) or not facts
+        return "NO_REPLY" if is_done else make_call("memory_append", text="\n".join(f"- {one}" for one in facts))
+    if asked_for(request) == "summary":
+        return summarise("\n".join(re.findall(r'<message type="human">(.*?)</message>', last.text, re.DOTALL)))
+    if isinstance(last, ToolMessage):
+        notes = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(last.text)["results"])
+        return best_sentence(talk.splitlines()[-1], notes) or "I looked, and do not know."
+    context, _, question = last.text.rpartition("Question: ")
+    if not question.endswith("?"):
+        return "I see."
+    if answer := best_sentence(question, f"{talk}\n{context}"):
+        return answer
+    return make_call("memory_search", query=question) if "memory_search" in request.tools else "I do not know."
+
+
 model = ScriptedChatModel(script=copy_sentences)
 
 # %% [markdown]
@@ -256,7 +320,7 @@ def converse(folder, *, with_flush):
                     "turn": turn,
                     "tokens": before,
                     "tokens after": count_tokens_approximately(messages[:-1]),
-                    "the model was asked for": ", ".join(dict.fromkeys(map(classify_request, model.requests))),
+                    "the model was asked for": ", ".join(dict.fromkeys(map(asked_for, model.requests))),
                     "in the talk": known_in(message.text for message in messages),
                     "in the notes": known_in(path.read_text("utf-8") for path in folder.rglob("*.md")),
                 }

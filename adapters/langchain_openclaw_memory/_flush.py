@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory._flush_model import Counter, Model, bind_flush_model
-from langchain_openclaw_memory._messages import find_first
+from langchain_openclaw_memory._messages import drop_system
 from langchain_openclaw_memory._session import get_run_config, get_run_kind, get_thread
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
@@ -67,8 +67,9 @@ def find_session(session_key: str | None, messages: Sequence[BaseMessage]) -> Se
     reads along, and does not name the run's own conversation.
     """
     thread = None if session_key else get_thread(get_run_config())
-    if session_key or thread or (first := find_first(messages)) is None:
+    if session_key or thread or not (conversation := drop_system(messages)):
         return Session(session_key or thread or "main", thread)
+    first = conversation[0]
     text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
     return Session(f"main:{blake2b(text, digest_size=8).hexdigest()}")
 

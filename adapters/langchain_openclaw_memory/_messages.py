@@ -81,11 +81,6 @@ def drop_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if not isinstance(message, SystemMessage)]
 
 
-def find_first(messages: Iterable[BaseMessage]) -> BaseMessage | None:
-    """Return the first message that is not a system prompt; None if there is none."""
-    return next((message for message in messages if not isinstance(message, SystemMessage)), None)
-
-
 def _render_text(message: BaseMessage) -> str:
     """Return the text of a message and the names of its files; without text, any attachment."""
     if isinstance(message.content, str):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
@@ -24,7 +23,7 @@ class OpenClawEmbeddings(Embeddings):
     """
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder if it is given by name; in a running event loop, the first use loads it.
+        """Load the embedder if it is given by name.
 
         Args:
             embedder: An embedder, or the name of a provider as `load_embedder` takes it. The default is the static
@@ -41,20 +40,13 @@ class OpenClawEmbeddings(Embeddings):
             names = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
             raise ConfigError(f"a loaded embedder takes no model and no options: leave out {names}")
         self._settings = embedder, model, options
-        if embedder in (None, "none") or not _is_in_event_loop():
-            self.embedder  # noqa: B018 - what is wrong with the settings is said at once
-
-    @cached_property
-    def embedder(self) -> Embedder:
-        """The embedder that makes the vectors."""
-        embedder, model, options = self._settings
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
         if loaded is None:
             raise ConfigError(
                 "None and 'none' are not embedders, and a memory that searches by keywords alone has none: "
                 "name a provider that makes vectors, such as 'static'"
             )
-        return loaded
+        self.embedder = loaded
 
     @property
     def leaves_machine(self) -> bool:
@@ -86,11 +78,3 @@ class OpenClawEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query, of length 1."""
         return [float(number) for number in self.embedder.embed_query(text)]
-
-
-def _is_in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

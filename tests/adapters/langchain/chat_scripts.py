@@ -20,6 +20,13 @@ FACT = "Please remember: the boiler code is 4711."
 SUMMARY = "SUMMARY of what was said before"
 
 
+class TextOnlyChatModel(ScriptedChatModel):
+    """A model that cannot call tools."""
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        raise NotImplementedError  # as LangChain's own base class does
+
+
 class Listening(BaseCallbackHandler):
     """Keeps all that it hears of models and chains."""
 

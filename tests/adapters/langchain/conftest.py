@@ -7,8 +7,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from chat_scripts import writes_facts
-from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, respond_with
+from chat_scripts import TextOnlyChatModel, writes_facts
+from langchain_openclaw_memory.testing import ScriptedChatModel, respond_with
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Embedders in both directions between LangChain and a memory."""
 
-import asyncio
 import copy
 import pickle
-import threading
 from typing import Any, ClassVar
 
 import pytest
@@ -118,21 +116,3 @@ def test_embeddings_are_copied_by_their_settings(make, how):
     assert again is not ours
     assert again.embedder.identity == ours.embedder.identity
     assert (again.embedder is ours.embedder) is (how != "pickle")
-
-
-def test_in_an_event_loop_nothing_is_loaded_before_it_is_used(monkeypatch):
-    threads = []
-
-    def load(*_args, **_options):
-        threads.append(threading.current_thread())
-        return load_embedder("hashing")
-
-    monkeypatch.setattr("langchain_openclaw_memory.embeddings.load_embedder", load)
-
-    async def use():
-        ours = OpenClawEmbeddings("local")
-        assert not threads
-        await ours.aembed_query("walrus")
-
-    asyncio.run(use())
-    assert [one is threading.main_thread() for one in threads] == [False]

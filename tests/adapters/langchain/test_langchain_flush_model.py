@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from chat_scripts import Listening, notes, says_facts, writes_facts
+from chat_scripts import Listening, TextOnlyChatModel, notes, says_facts, writes_facts
 from contract_flush import FACT, FlushModelContract, Request
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -12,7 +12,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import bind_flush_model, load_chat_model
 from langchain_openclaw_memory._messages import convert_messages
-from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, make_call, respond_with
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call, respond_with
 from pydantic import Field
 
 from openclaw_memory.errors import ConfigError
