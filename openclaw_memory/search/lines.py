@@ -83,6 +83,9 @@ class Frame(NamedTuple):
     code: range = range(0)
 
 
+NO_FRAME = Frame()
+
+
 class Outline(NamedTuple):
     """The lines of a file by place; of a note also how they belong together, and which no longer hold.
 
@@ -98,7 +101,7 @@ class Outline(NamedTuple):
 
     def get_frame(self, place: int) -> Frame:
         """Return the frame of a line."""
-        return self.frames.get(place, Frame())
+        return self.frames.get(place, NO_FRAME)
 
     def find_replacement(self, place: int) -> int | None:
         """Return the place of the last line that replaces an earlier one, or None."""
@@ -135,7 +138,7 @@ def parse_outline(path: str, text: str) -> Outline:
     updates = [
         (at, _list_subject(own))
         for at, own in (enumerate(texts) if _NOW.search(text) else ())
-        if _NOW.search(own) and not frames.get(at, Frame()).code
+        if _NOW.search(own) and not frames.get(at, NO_FRAME).code
     ]
     return Outline(lines.__getitem__, frames, marks, updates, len(lines))
 
@@ -173,7 +176,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
         yield from ((at, mark) for at in range(len(texts)))
     headings = [(-1, 0, "")]
     for at, text in enumerate(texts[front:], front):
-        heads, code = frames.get(at, Frame())
+        heads, code = frames.get(at, NO_FRAME)
         if code:
             continue
         if heading := parse_heading(text):
@@ -197,7 +200,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
 def _find_section_end(texts: Sequence[str], frames: Mapping[int, Frame], at: int, level: int) -> int:
     """Return the place of the next heading of this level or above, or that after the last line."""
     below = ((own, parse_heading(texts[own])) for own in range(at + 1, len(texts)))
-    ends = (own for own, heading in below if heading and heading[0] <= level and not frames.get(own, Frame()).code)
+    ends = (own for own, heading in below if heading and heading[0] <= level and not frames.get(own, NO_FRAME).code)
     return next(ends, len(texts))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
-from itertools import islice, pairwise, zip_longest
+from itertools import chain, islice, pairwise, zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,7 @@ from openclaw_memory.search.features import (
 )
 from openclaw_memory.search.line_index import NO_LENGTH, TERM_REACH, LineIndex, LineTable, Neighbourhood
 from openclaw_memory.search.lines import (
-    Frame,
+    NO_FRAME,
     Line,
     Outline,
     count_words,
@@ -56,7 +57,7 @@ from openclaw_memory.text.markdown_blocks import count_front_matter, parse_headi
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
-from openclaw_memory.types.files import SOURCES
+from openclaw_memory.types.files import LEFT_OUT, SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -348,7 +349,7 @@ class PassageFinder:
         self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._aside = _find_aside(table, query.words)
-        self._read_outline, self._plain = cache(read_outline), Outline(table.get_line)
+        self._read_outline, self._plain = cache(read_outline), Outline(cache(table.get_line))
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -441,7 +442,7 @@ class PassageFinder:
     def _is_alone(self, at: int, best: int) -> bool:
         """Return whether a line is a piece of the same line as another one, or is understood without others."""
         outline, place = self._locate(at)
-        return outline.get_frame(place) == Frame() or self._table.numbers[at] == self._table.numbers[best]
+        return outline.get_frame(place) == NO_FRAME or self._table.numbers[at] == self._table.numbers[best]
 
     def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""
@@ -468,21 +469,22 @@ class PassageFinder:
         if len(line.text) > most:
             line = cut_line(line, self._words, most)
             outline = outline._replace(get_line=lambda place: line if place == own else read(place))
-        passage = next(lines for unit in _list_units(outline, own) if (lines := _join(unit, outline, closed, most)))
+        units = _list_units(outline, own)
+        runs, chars = next(joined for unit in units if (joined := _add([], unit, outline, closed, most)))
         for near in (outline.marks.get(own), outline.find_replacement(own)):
             if near is not None:
-                passage = _join(passage.keys() | _find_unit(outline, near, own), outline, closed, most) or passage
-        limit = min(most, self._max_chars - len(line.text) + _measure(passage))
-        room, picked = limit - _measure(passage), {best}
+                runs, chars = _add(runs, _find_unit(outline, near, own), outline, closed, most) or (runs, chars)
+        limit, picked, shown = min(most, self._max_chars - len(line.text) + chars), {best}, {*chain(*runs)}
         for at in self._list_around(worth, best):
-            if self._sizes[at] >= room or at in taken or at not in places or places[at] in passage:
+            if at in taken or at not in places or places[at] in shown or self._sizes[at] >= limit - chars:
                 continue
-            if grown := _join(passage.keys() | _find_unit(outline, places[at], own), outline, closed, limit):
-                passage, room = grown, limit - _measure(grown)
+            if joined := _add(runs, _find_unit(outline, places[at], own), outline, closed, limit):
+                runs, chars = joined
+                shown.update(*runs)
                 picked.add(at)
-        context = {own, *(head for place in passage for head in outline.get_frame(place).heads)}
-        picked |= {at for at, place in places.items() if place in passage and place not in context}
-        return picked, tuple(passage.values())
+        context = {own, *(head for place in shown for head in outline.get_frame(place).heads)}
+        picked |= {at for at, place in places.items() if place in shown and place not in context}
+        return picked, tuple(map(outline.get_line, sorted(shown)))
 
     def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
@@ -528,28 +530,41 @@ def _find_unit(outline: Outline, place: int, best: int) -> set[int]:
     return {place, *heads, *code}
 
 
-def _join(places: Collection[int], outline: Outline, closed: set[int], limit: int) -> dict[int, Line] | None:
-    """Return lines by place, in order, with those of small gaps and of the smallest ones beyond the most runs.
+def _add(
+    runs: Sequence[range], places: set[int], outline: Outline, closed: set[int], limit: int
+) -> tuple[list[range], int] | None:
+    """Return runs of places with more places, small gaps, and the smallest beyond the most runs; and their characters.
 
-    None if they are too long, or too many runs because lines of a gap are `closed`.
+    None if they are too long, or too many because lines of a gap are `closed`.
     """
-    lines = [(place, outline.get_line(place)) for place in sorted(places)]
+    grown, read = _merge(runs, places.difference(*runs), outline), outline.get_line
     gaps = [
-        (below.start_char - above.end_char, first + 1, last)
-        for (first, above), (last, below) in pairwise(lines)
-        if not is_joined(above, below)
+        (read(below.start).start_char - read(above.stop - 1).end_char, above.stop, below.start)
+        for above, below in pairwise(grown)
     ]
-    for count, (chars, first, last) in enumerate(sorted(gaps)):
+    for count, (chars, first, stop) in enumerate(sorted(gaps)):
         is_open = chars > SMALL_GAP and len(gaps) - count < MAX_RUNS
-        if not is_open and closed.isdisjoint(range(first, last)):
-            lines += [(place, outline.get_line(place)) for place in range(first, last)]
-    passage = dict(sorted(lines))
-    is_short = _measure(passage) <= limit and len(find_spans([*passage.values()])) <= MAX_RUNS
-    return passage if is_short else None
+        if not is_open and closed.isdisjoint(range(first, stop)):
+            grown = _merge(grown, range(first, stop), outline)
+    chars = sum(_measure(run, outline) for run in grown) + len(LEFT_OUT) * (len(grown) - 1)
+    return (grown, chars) if chars <= limit and len(grown) <= MAX_RUNS else None
 
 
-def _measure(passage: Mapping[int, Line]) -> int:
-    return len(join_lines([*passage.values()]))
+def _merge(runs: Iterable[range], places: Iterable[int], outline: Outline) -> list[range]:
+    """Return runs of places in order with more places; where a line follows another one, they are of one run."""
+    merged: list[range] = []
+    for own in sorted([*runs, *(range(place, place + 1) for place in places)], key=attrgetter("start")):
+        is_next = merged and is_joined(outline.get_line(merged[-1].stop - 1), outline.get_line(own.start))
+        merged.append(range(merged.pop().start, own.stop) if is_next else own)
+    return merged
+
+
+def _measure(run: range, outline: Outline) -> int:
+    """Return how many characters a run has as `join_lines` returns it."""
+    first, last = outline.get_line(run.start), outline.get_line(run.stop - 1)
+    if first.source == "sessions":
+        return sum(len(text) + 1 for place in run if (text := outline.get_line(place).text)) - 1
+    return last.end_char - first.start_char
 
 
 def _find_aside(table: LineTable, query_words: Collection[str]) -> frozenset[int]:
