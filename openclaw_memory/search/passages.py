@@ -469,7 +469,8 @@ class PassageFinder:
         if len(line.text) > most:
             line = cut_line(line, self._words, most)
             outline = outline._replace(get_line=lambda place: line if place == own else read(place))
-        units = _list_units(outline, own)
+        heads, code = outline.get_frame(own)
+        units = ({own, *needed} for needed in ((*heads, *code), heads, heads[-2:], ()))  # the largest that fits
         runs, chars = next(joined for unit in units if (joined := _add([], unit, outline, closed, most)))
         for near in (outline.marks.get(own), outline.find_replacement(own)):
             if near is not None:
@@ -511,15 +512,6 @@ class PassageFinder:
         first, last = np.searchsorted(places, [places[at], places[at] + 1]).tolist()
         near = np.searchsorted(numbers[first:last], [numbers[at] - REACH, numbers[at] + REACH + 1])
         return first + int(near[0]), first + int(near[1])
-
-
-def _list_units(outline: Outline, place: int) -> Iterator[set[int]]:
-    """Yield units of a line, the largest first: sets of places."""
-    heads, code = outline.get_frame(place)
-    yield {place, *heads, *code}
-    yield {place, *heads}
-    yield {place, *heads[-2:]}
-    yield {place}
 
 
 def _find_unit(outline: Outline, place: int, best: int) -> set[int]:

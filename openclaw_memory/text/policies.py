@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 from unicodedata import is_normalized, normalize
@@ -18,7 +19,7 @@ from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.text.front_matter import measure_front_matter, parse
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.redaction import mask_value, redact
 
 MASK = "***"
 _Span = tuple[int, int]
@@ -188,15 +189,7 @@ class Policies:
             value: The value.
             about: The record that it belongs to; None if it belongs to none.
         """
-        if isinstance(value, str):
-            return self.mask(value, about)
-        if isinstance(value, Mapping):
-            return {self.mask(key, about): self.mask_value(inner, about) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.mask_value(inner, about) for inner in value]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return value if (masked := self.mask(str(value), about)) == str(value) else masked
-        return value
+        return mask_value(value, partial(self.mask, about=about))
 
     def list_matching_rules(self, text: str) -> str | None:
         """List the names of the rules that leave lines of a file out, quoted and separated by commas, or None.

@@ -7,7 +7,9 @@ password in an URL are hidden. Lines stay where they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from openclaw_memory.config.environment import should_mask_listed_secrets
 from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
@@ -172,6 +174,24 @@ def redact_talk(text: str) -> str:
         text: The lines.
     """
     return "\n".join(map(redact_session, redact(text).split("\n")))
+
+
+def mask_value(value: Any, mask: Callable[[str], str]) -> Any:
+    """Return a copy of a value of JSON with every text, name and number as it may be shown.
+
+    Args:
+        value: The value.
+        mask: Returns a text as it may be shown.
+    """
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {mask_value(key, mask): mask_value(inner, mask) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask_value(inner, mask) for inner in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value if (masked := mask(str(value))) == str(value) else masked
+    return value
 
 
 def mask_token(token: str) -> str:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory._log import warn
 from openclaw_memory.errors import (
@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.front_matter import Embedding, FrontMatter, get_embedding, measure_front_matter, parse
 from openclaw_memory.text.policies import get_about
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.redaction import mask_value, redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, format_citation, parse_citation
 from openclaw_memory.workspace.encodings import decode
@@ -179,7 +179,7 @@ class DocumentCache:
         if policies := self.files.policies:
             about = get_about(own.fields)
             own = own._replace(fields=policies.mask_value(own.fields, about), text=policies.mask(own.text, about))
-        content = own._replace(fields=mask_value(own.fields), text=redact(own.text))
+        content = own._replace(fields=mask_value(own.fields, redact), text=redact(own.text))
         line = text.count("\n", 0, measure_front_matter(text)) + 1
         embedding = get_embedding(text, matter.fields)
         return CachedDocument(doc_id, content if masks else own, True, line, embedding, has_secrets=content != own)
@@ -253,19 +253,6 @@ def get_key(matter: FrontMatter) -> str | None:
     if not isinstance(doc_id, str) or not doc_id.strip() or doc_id.startswith(_MARK):
         return None
     return make_key(collection if isinstance(collection, str) else "", doc_id)
-
-
-def mask_value(value: Any) -> Any:
-    """Return a copy of a JSON value with the secrets in its texts masked.
-
-    Args:
-        value: The value.
-    """
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {redact(key): mask_value(inner) for key, inner in value.items()}
-    return [mask_value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def make_document(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:

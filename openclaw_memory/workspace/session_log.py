@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.events import Events, observed
+from openclaw_memory.text.redaction import mask_value, redact_talk
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles, open_place
@@ -30,7 +31,6 @@ from openclaw_memory.workspace.verbatim import (
     get_message_id,
     is_spoken,
     make_entry,
-    mask,
     mask_message,
 )
 
@@ -287,7 +287,7 @@ class SessionLog:
         for entry in self.read_entries():
             ids.add(str(entry.get("id")))
             if entry.get("id") not in own_ids and (message := get_message(entry)):
-                known_texts[encode_message(mask(message))] += 1
+                known_texts[encode_message(mask_value(message, redact_talk))] += 1
         count, cuts, errors = 0, list[str](), list[Exception]()
         for message in messages:
             try:

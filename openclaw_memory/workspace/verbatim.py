@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.redaction import redact_talk
+from openclaw_memory.text.redaction import mask_value, redact_talk
 from openclaw_memory.workspace.transcript_records import get_text
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
@@ -60,21 +60,6 @@ def cut_middle(text: str, head: int, tail: int, name: str) -> str:
     return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
 
 
-def mask(value: Any) -> Any:
-    """Return a JSON value with the secrets in its texts masked.
-
-    Args:
-        value: The value.
-    """
-    if isinstance(value, str):
-        return redact_talk(value)
-    if isinstance(value, Mapping):
-        return {key: mask(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [mask(item) for item in value]
-    return value
-
-
 def make_entry(message: Mapping[str, Any]) -> dict[str, Any]:
     """Make an entry of a message, with its id."""
     message_id = get_message_id(message)
@@ -84,7 +69,7 @@ def make_entry(message: Mapping[str, Any]) -> dict[str, Any]:
 def mask_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message without its id, and with secrets masked."""
     try:
-        return {key: mask(value) for key, value in message.items() if key != "id"}
+        return {key: mask_value(value, redact_talk) for key, value in message.items() if key != "id"}
     except RecursionError:
         return _reduce_to_words({**message, "content": redact_talk(get_text(message))}, "it is nested too deeply")
 

@@ -16,7 +16,7 @@ from llm_scripts import says_facts, writes_facts
 from unwritable import UNWRITABLE, full
 
 from openclaw_memory.conversation import get_text
-from openclaw_memory.workspace.verbatim import mask
+from openclaw_memory.text.redaction import mask_value, redact_talk
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 EVERY_TENTH = ("Yes.", "Grüße aus Zürich 🚲", "東京は晴れです。", f"My key is {SECRET}.")
@@ -55,7 +55,7 @@ def turns(count, name="s1"):
 
 async def ejected(chat):
     """The messages that `Memory` has archived, as OpenClaw writes them, with secrets masked."""
-    return mask(convert_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
+    return mask_value(convert_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)), redact_talk)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
     chat.put_messages(list(turns(20, "other")))
     memory.sync()
     assert "item3." in chat.get(input="What holds item3?")[0].content
-    assert kept() == mask(convert_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
+    assert kept() == mask_value(convert_messages(chat.get_all(status=MessageStatus.ARCHIVED)), redact_talk)
     assert "item1." in noted()
     asyncio.run(chat.sql_store._async_engine.dispose())
 
