@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from openclaw_memory.search.candidates import EVERY, find_excluded
-from openclaw_memory.search.lines import get_day
 from openclaw_memory.search.passages import show_beginning
-from openclaw_memory.text.days import DayRange, find_dates, get_path_day
+from openclaw_memory.text.days import DayRange, find_dates, get_chunk_day, get_path_day
 from openclaw_memory.types import SearchResult
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def list_days(store: Store, query: Query, request: SearchRequest) -> list[Search
     days: dict[int, date] = {}
     chunks: list[StoredChunk] = []
     for stored in store.get_chunks([hit.chunk_id for hit in hits if hit.chunk_id not in excluded]):
-        day = get_day(stored)
+        day = get_chunk_day(stored.path, stored.chunk.metadata)
         if day is not None and passes(stored.path) and any(mention.has_day(day) for mention in query.dates):
             days[stored.id] = day
             chunks.append(stored)
@@ -75,7 +74,8 @@ def explain_missing_day(store: Store, query: Query, chunks: Iterable[StoredChunk
     """
     mention = query.dates[0]
     day = mention.find_single_day(today)
-    is_known = any(own and mention.has_day(own) for own in map(get_day, chunks))
+    own_days = [get_chunk_day(stored.path, stored.chunk.metadata) for stored in chunks]
+    is_known = any(own and mention.has_day(own) for own in own_days)
     if len(query.dates) > 1 or is_known or (day is None and not isinstance(mention, DayRange)):
         return None
     if day is None and isinstance(mention, DayRange):

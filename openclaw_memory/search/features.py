@@ -23,8 +23,8 @@ from openclaw_memory.search.line_index import (
     expand_ranges,
     measure_rows,
 )
-from openclaw_memory.search.lines import get_day
 from openclaw_memory.search.query import Query
+from openclaw_memory.text.days import get_chunk_day
 from openclaw_memory.text.terms import fold, match_identifier, split_words, stem_word
 from openclaw_memory.types import StoredChunk
 from openclaw_memory.types.conditions import DOCUMENT
@@ -201,7 +201,7 @@ def match_dates(table: LineTable, query: Query) -> Floats:
     """Return how well the day of each line agrees with a date in the query, 0..1."""
     if not query.dates:
         return np.zeros(len(table), np.float32)
-    days = list(map(get_day, table.chunks))
+    days = [get_chunk_day(own.path, own.chunk.metadata) for own in table.chunks]
     shares = [max(mention.rate_agreement(day) for mention in query.dates) if day else 0.0 for day in days]
     matches: Floats = np.array(shares, np.float32)[table.parts]
     return matches

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from openclaw_memory.text.days import get_chunk_day, is_date_title
+from openclaw_memory.text.days import is_date_title
 from openclaw_memory.text.markdown_blocks import (
     count_front_matter,
     is_fence,
@@ -69,11 +68,6 @@ class Line(NamedTuple):
     @property
     def end_char(self) -> int:
         return self.start_char + len(self.text)
-
-
-def get_day(stored: StoredChunk) -> date | None:
-    """Return the day of a chunk; None if unknown."""
-    return get_chunk_day(stored.path, stored.chunk.metadata)
 
 
 class Frame(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import accumulate, chain, islice, pairwise, zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -348,8 +349,10 @@ class PassageFinder:
         self._table, self._words = table, query.words
         self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
+        self._places, self._numbers = table.places.tolist(), table.numbers.tolist()
         self._aside = _find_aside(table, query.words)
-        self._read_outline, self._plain = cache(read_outline), Outline(cache(table.get_line))
+        self._read_outline, self._get_line = cache(read_outline), cache(table.get_line)
+        self._plain = Outline(self._get_line)
 
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
@@ -378,8 +381,9 @@ class PassageFinder:
         texts: set[str] = set()
         cited: set[Line] = set()  # also as the context of others, such as the item of a nested list
         passages: list[Passage] = []
-        worth = values.astype(np.float64)
-        for top in self._iterate_lines(worth, first, last, taken):
+        worth: list[float] = values.tolist()
+        order = (first + np.argsort(-values[first:last], kind="stable")).tolist()
+        for top in self._iterate_lines(worth, order, taken):
             if len(passages) == count:
                 break
             best = top if top not in self._aside else self._find_beside(worth, top)
@@ -392,8 +396,8 @@ class PassageFinder:
             if text not in texts and not cited.issuperset(context):
                 texts.add(text)
                 cited.update(context)
-                lift = float(worth[top] - worth[best]) / 2 + float(worth[best] - worth[row])
-                passages.append(Passage(tuple(sorted(picked)), row, float(worth[row]) + lift, lift, context))
+                lift = (worth[top] - worth[best]) / 2 + worth[best] - worth[row]
+                passages.append(Passage(tuple(sorted(picked)), row, worth[row] + lift, lift, context))
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _read_text(self, best: int, context: Sequence[Line]) -> str:
@@ -401,7 +405,7 @@ class PassageFinder:
 
         Of two documents of a program with one text each has an id of its own.
         """
-        line, metadata = self._table.get_line(best), self._table.chunks[int(self._table.parts[best])].chunk.metadata
+        line, metadata = self._get_line(best), self._table.chunks[int(self._table.parts[best])].chunk.metadata
         if DOCUMENT in metadata:
             return f"{line.path}\n{line.number}"
         line = max(
@@ -412,12 +416,10 @@ class PassageFinder:
         is_whole = line.source == "sessions" or len(text) >= LONG_LINE
         return text if is_whole else "\n".join(normalise_line(own.text) for own in context)
 
-    def _iterate_lines(
-        self, worth: NDArray[np.float64], first: int, last: int, taken: Collection[int]
-    ) -> Iterator[int]:
-        """Yield the lines of a range that are not taken, best first; one that no longer holds is worth less."""
+    def _iterate_lines(self, worth: list[float], order: Iterable[int], taken: Collection[int]) -> Iterator[int]:
+        """Yield the lines that are not taken, best first as they come; one that no longer holds is worth less."""
         postponed: list[tuple[float, int]] = []
-        for at in (first + np.argsort(-worth[first:last], kind="stable")).tolist():
+        for at in order:
             while postponed and postponed[0][0] <= -worth[at]:
                 yield heappop(postponed)[1]
             if at in taken or not self._contents[at]:
@@ -425,14 +427,14 @@ class PassageFinder:
             outline, place = self._locate(at)
             if place in outline.marks:
                 worth[at] -= OVER_PENALTY
-                heappush(postponed, (-float(worth[at]), at))
+                heappush(postponed, (-worth[at], at))
             else:
                 yield at
         yield from (at for _, at in sorted(postponed))
 
     def _locate(self, at: int) -> tuple[Outline, int]:
         """Return the outline of a line's note and its place in it, or the lines of the table where there is none."""
-        line = self._table.get_line(at)
+        line = self._get_line(at)
         outline = self._read_outline(line.path) if line.source == "memory" else None
         text = outline.get_line(line.number - 1).text if outline and line.number <= outline.size else ""
         if outline and line.text == text:
@@ -444,7 +446,7 @@ class PassageFinder:
         outline, place = self._locate(at)
         return outline.get_frame(place) == NO_FRAME or self._table.numbers[at] == self._table.numbers[best]
 
-    def _find_row(self, worth: NDArray[np.float64], at: int, taken: Collection[int]) -> int:
+    def _find_row(self, worth: Sequence[float], at: int, taken: Collection[int]) -> int:
         """Return the best row of the table that a line is the header of, or the line."""
         outline, place = self._locate(at)
         heads = outline.get_frame(place).heads
@@ -455,11 +457,11 @@ class PassageFinder:
         rows = [own for own, below in places if below > heads[-1] and outline.get_frame(below).heads == heads]
         return max((own for own in rows if own not in taken), key=lambda own: worth[own], default=at)
 
-    def _grow(self, worth: NDArray[np.float64], best: int, taken: set[int]) -> tuple[set[int], tuple[Line, ...]]:
+    def _grow(self, worth: Sequence[float], best: int, taken: set[int]) -> tuple[set[int], tuple[Line, ...]]:
         """Return the indices of a line and of those around it that fit, and these lines as they are shown."""
         outline, own = self._locate(best)
         first, last = self._find_window(best)
-        numbered = range(first, last) if outline is self._plain else (self._table.numbers[first:last] - 1).tolist()
+        numbered = range(first, last) if outline is self._plain else [at - 1 for at in self._numbers[first:last]]
         places = {at: place for at, place in enumerate(numbered, first) if self._contents[at]}
         closed, most = {places[at] for at in taken if at in places}, self._most_chars
         if outline is self._plain and best < self._table.note_count:  # a piece of a long line
@@ -475,31 +477,34 @@ class PassageFinder:
         for near in (outline.marks.get(own), outline.find_replacement(own)):
             if near is not None:
                 runs, chars = _add(runs, _find_unit(outline, near, own), outline, closed, most) or (runs, chars)
-        limit, picked, shown = min(most, self._max_chars - len(line.text) + chars), {best}, {*chain(*runs)}
-        for at in self._list_around(worth, best):
-            if at in taken or at not in places or places[at] in shown or self._sizes[at] >= limit - chars:
+        limit, picked, passage = min(most, self._max_chars - len(line.text) + chars), {best}, {*chain(*runs)}
+        around = [at for at in self._list_around(worth, best) if at not in taken and at in places]
+        sizes = accumulate(self._sizes[at] + 1 for at in around)
+        fitting = [at for at, size in zip(around, sizes, strict=True) if size <= limit - chars]
+        for group in (fitting, *([at] for at in around)):  # all at once that may fit, and then one by one
+            if picked.issuperset(group) or sum(self._sizes[at] for at in group) >= limit - chars:
                 continue
-            if joined := _add(runs, _find_unit(outline, places[at], own), outline, closed, limit):
+            more = {place for at in group for place in _find_unit(outline, places[at], own)} - passage
+            if more and (joined := _add(runs, more, outline, closed, limit)):
                 runs, chars = joined
-                shown.update(*runs)
-                picked.add(at)
-        context = {own, *(head for place in shown for head in outline.get_frame(place).heads)}
-        picked |= {at for at, place in places.items() if place in shown and place not in context}
-        return picked, tuple(map(outline.get_line, sorted(shown)))
+                passage.update(*runs)
+                picked.update(group)
+        context = {own, *(head for place in passage for head in outline.get_frame(place).heads)}
+        picked |= {at for at, place in places.items() if place in passage and place not in context}
+        return picked, tuple(map(outline.get_line, sorted(passage)))
 
-    def _list_around(self, worth: NDArray[np.float64], best: int) -> list[int]:
+    def _list_around(self, worth: Sequence[float], best: int) -> list[int]:
         """Return the lines that may join a line, in this order."""
         first, last = self._find_window(best)
-        around = np.concatenate([np.arange(best - 1, first - 1, -1), np.arange(best + 1, last)])
-        around = around[worth[around] >= worth[best] - DROP]
-        near = worth[around] - DISTANCE_COST * np.abs(around - best)
-        order: list[int] = around[np.argsort(-near, kind="stable")].tolist()
-        if parse_heading(self._table.get_line(best).text) is not None:
+        near = [*range(best - 1, first - 1, -1), *range(best + 1, last)]
+        around = [at for at in near if worth[at] >= worth[best] - DROP]
+        order = sorted(around, key=lambda at: DISTANCE_COST * abs(at - best) - worth[at])
+        if parse_heading(self._get_line(best).text) is not None:
             blocks = self._table.blocks
             order = [*(at for at in range(best + 1, last) if blocks[at] == blocks[best]), *order]
-        return [at for at in order if at not in self._aside or self._table.get_line(at).text.rstrip() not in FENCES]
+        return [at for at in order if at not in self._aside or self._get_line(at).text.rstrip() not in FENCES]
 
-    def _find_beside(self, worth: NDArray[np.float64], top: int) -> int | None:
+    def _find_beside(self, worth: Sequence[float], top: int) -> int | None:
         """Return the best line near one that stands aside; None where there is none."""
         first, last = self._find_window(top)
         near = [*range(top - 1, first - 1, -1), *range(top + 1, last)]
@@ -508,10 +513,10 @@ class PassageFinder:
 
     def _find_window(self, at: int) -> tuple[int, int]:
         """Return the first line near one, of its file and, in a transcript, of its day, and the line after the last."""
-        places, numbers = self._table.places, self._table.numbers
-        first, last = np.searchsorted(places, [places[at], places[at] + 1]).tolist()
-        near = np.searchsorted(numbers[first:last], [numbers[at] - REACH, numbers[at] + REACH + 1])
-        return first + int(near[0]), first + int(near[1])
+        places, numbers = self._places, self._numbers
+        first, last = bisect_left(places, places[at]), bisect_right(places, places[at])
+        near = numbers[at] - REACH, numbers[at] + REACH
+        return bisect_left(numbers, near[0], first, last), bisect_right(numbers, near[1], first, last)
 
 
 def _find_unit(outline: Outline, place: int, best: int) -> set[int]:

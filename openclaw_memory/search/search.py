@@ -99,9 +99,10 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     if candidates.items and settings.answer == "chunks":
         results = list_chunks(candidates, request)
     elif candidates.items:
-        lacking = 0 if tokens is None else _count_without_codes(candidates)
-        if lacking:
-            reason = f"lines were compared by words: {lacking} of {len(candidates.items)} chunks found have no tokens"
+        # One without a vector, as of a title alone, needs no codes.
+        lacking = [own for own in candidates.chunks if own.id in candidates.cosines and not own.token_codes]
+        if tokens is not None and lacking:
+            reason = f"lines were compared by words: {len(lacking)} of {len(candidates.items)} chunks have no tokens"
         query_tokens = weigh_tokens(query, tokens) if tokens is not None and by_vector and not lacking else None
         results = rank_lines(
             query,
@@ -153,11 +154,6 @@ def _embed(query: Query, embedder: Embedder | None) -> tuple[Vector | None, Toke
         name = f"{embedder.provider} {embedder.model}"
         raise EmbedderError(f"{name} returned None instead of a vector for the query")
     return vector, tokens
-
-
-def _count_without_codes(candidates: Candidates) -> int:
-    """Count the chunks that lack the codes of their tokens; one without a vector, as of a title alone, needs none."""
-    return sum(stored.id in candidates.cosines and not stored.token_codes for stored in candidates.chunks)
 
 
 def _compare_task(task: Query, candidates: Candidates, index: IndexView) -> tuple[Mapping[int, float], str | None]:

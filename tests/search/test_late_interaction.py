@@ -106,7 +106,7 @@ def test_an_embedder_without_tokens_for_a_text_leaves_words_and_says_so(remember
     memory = remember(NOTES, embedder=Some())
     found = memory.search("roses in the garden", options={"explain": True})
     assert "tokens" not in found[0].parts
-    assert "lines were compared by words: 1 of 2 chunks found have no tokens" in found.reason
+    assert "lines were compared by words: 1 of 2 chunks have no tokens" in found.reason
     assert any("1 of 2 chunks have no tokens" in notice for notice in memory.status().notices)
 
 
