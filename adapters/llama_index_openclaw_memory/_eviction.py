@@ -51,7 +51,6 @@ class Ejected:
         self._unwritten: list[Mapping[str, Any]] = []
         self._is_behind = True  # whether the transcript may have what no flush has looked at
         self._has_failed = False  # the latest writing, which is logged once
-        self._starts: dict[str, int] = {}  # by transcript: the byte from which on a flush may be due
         self._retry_at = 0.0  # the time before which no flush is tried after one that failed
         self._writing, self._flushing = threading.Lock(), threading.Lock()
 
@@ -115,8 +114,6 @@ class Ejected:
                 return
             refused = ""
             try:
-                if flush.log.path not in self._starts:
-                    self._starts[flush.log.path] = self._start(flush)
                 while batch := self._unwritten[:_BATCH]:
                     refused = _write_allowed(flush, batch) or refused
                     del self._unwritten[: len(batch)]
@@ -134,17 +131,6 @@ class Ejected:
             self._has_failed, self._is_behind = bool(refused), True
         flush.notify()
 
-    def _start(self, flush: Flush) -> int:
-        """Return where that begins which may have waited: of a transcript without a flush, no more than an end."""
-        state, size, most = flush.state, flush.log.size, self._flush_tokens(flush)
-        has_flushed = state.compacted_bytes or state.memory_flush_at
-        if has_flushed or self._get_llm(flush) is None:
-            return 0
-        length = min(size, most * _BYTES_PER_TOKEN)
-        while estimate_tokens(flush.log.read_messages_since(size - length)) > most:
-            length //= 2
-        return size - length
-
     # --- the flush ---
 
     def _get_llm(self, flush: Flush) -> LLM | None:
@@ -160,7 +146,7 @@ class Ejected:
         size, flushed = flush.log.size, flush.state.compacted_bytes
         most = max(_BACKLOG * self._flush_tokens(flush), _get_room(llm, flush) or 0)
         last = flushed if flushed <= size else 0
-        start = max(self._starts.get(flush.log.path, 0), last, size - most * _BYTES_PER_TOKEN)
+        start = max(last, size - most * _BYTES_PER_TOKEN)
         try:
             messages = flush.log.read_messages_since(start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -17,6 +18,7 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionEndEvent,
     LLMCompletionInProgressEvent,
     LLMCompletionStartEvent,
+    LLMPredictStartEvent,
 )
 from llama_index.core.llms import LLM
 from llama_index_instrumentation import root_dispatcher
@@ -97,6 +99,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
     _detector: ConversationDetector = PrivateAttr()
     _leased: OrderedDict[str, RunMemory] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
+    # The arguments of the prompt that an engine has made for the call to come.
+    _prompt: ContextVar[Any] = PrivateAttr(default_factory=lambda: ContextVar("openclaw_memory.prompt", default=None))
 
     def __init__(
         self,
@@ -162,6 +166,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def _follow(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id
         match event:
+            case LLMPredictStartEvent():
+                self._prompt.set({**event.template.kwargs, **(event.template_args or {})})
             case LLMChatStartEvent():
                 self._begin(event, event.messages)
             case LLMCompletionStartEvent():
@@ -193,10 +199,17 @@ class MemoryFlushEventHandler(BaseEventHandler):
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return
-        if conversation := convert_messages(messages):
+        conversation, arguments = convert_messages(messages), self._prompt.get() or {}
+        self._prompt.set(None)
+        question = arguments.get("question") or arguments.get("query_str")
+        if question and len(conversation) == 1:
+            conversation = convert_messages([ChatMessage(str(question))])
+        if conversation:
             remember(self._leased, key, leased, _SESSIONS)
             tokens = self.token_counter(format_messages(conversation))
             self._detector.begin_call(event.span_id, key, conversation, tokens)
+        if "chat_history" in arguments and len(conversation) == 1:  # the reply is the same question once more
+            self._detector.end_call(event.span_id, None)
 
     def _end(self, call: Any, reply: ChatMessage | None, response: Any) -> None:
         converted = convert_messages([reply] if reply else [])

@@ -11,15 +11,16 @@ from contract_flush import FACT, WINDOW, WatchContract, words
 from contract_flush import written as notes
 from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole
-from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine, SimpleChatEngine
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
-from llama_index_openclaw_memory import MemoryFlushEventHandler
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index_openclaw_memory import MemoryFlushEventHandler, OpenClawRetriever
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
-from llm_scripts import facts_in, writes_facts
+from llm_scripts import writes_facts
 
 from openclaw_memory.errors import ConfigError
 
@@ -128,14 +129,6 @@ def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm
     assert flushes(flush_llm) == 1
 
 
-def lost(memory, llm, count):
-    """Which of the numbered facts are neither noted nor in what the model was shown last."""
-    still_there = set(facts_in(llm.requests[-1]))
-    assert len(still_there) < 0.8 * count
-    facts = [f"number {number} is blue." for number in range(count)]
-    return [fact for fact in facts if fact not in notes(memory) and fact not in still_there]
-
-
 def tool_user(messages, tools):
     """The script of an agent that looks at a page wherever it is asked to."""
     if messages[-1].role == "user" and (messages[-1].content or "").startswith("Read") and "read_page" in tools:
@@ -155,8 +148,21 @@ def reasons(messages, _tools):
     return 'Thought: I look at the page.\nAction: read_page\nAction Input: {"page": "x"}'
 
 
-def speaking(kind, llm, history):
+def rewrites(messages, _tools):
+    """The script of a chat engine: makes a question of the conversation where it is asked to."""
+    prompt = messages[-1].content or ""
+    return "What of it?" if "standalone question" in prompt.lower() else f"Noted. {words(20)}"
+
+
+async def speaking(kind, llm, history, memory):
     """A program of a kind, with a history that is cut: a function that says a text to it."""
+    if kind.startswith("condense"):
+        memory.append("The harbour has a number of boats.", date="2026-11-21")
+        retriever = OpenClawRetriever(memory, min_score=0)
+        if kind == "condense and add":
+            return CondensePlusContextChatEngine.from_defaults(retriever, llm=llm, memory=history).achat
+        engine = RetrieverQueryEngine.from_args(retriever, llm=llm)
+        return CondenseQuestionChatEngine.from_defaults(engine, llm=llm, memory=history).achat
     if kind.endswith("agent"):
         make = ReActAgent if kind == "reasoning agent" else FunctionAgent
         agent = make(tools=[read_page], llm=llm, system_prompt="Be kind.")
@@ -177,6 +183,8 @@ def speaking(kind, llm, history):
         ("reasoning agent", reasons, 1_100, False),
         ("astream_chat", "ok", 64, False),
         ("achat", "ok", 1_100, True),
+        ("condense and add", rewrites, 1_100, False),
+        ("condense", rewrites, 1_100, False),
     ],
 )
 async def test_of_a_buffer_that_drops_messages_nothing_is_lost(
@@ -188,13 +196,18 @@ async def test_of_a_buffer_that_drops_messages_nothing_is_lost(
         partial(ChatSummaryMemoryBuffer.from_defaults, llm=scripted("They spoke of numbers.")) if summarises else None
     )
     make = make or ChatMemoryBuffer.from_defaults
-    say = speaking(kind, llm, make(token_limit=limit, tokenizer_fn=lambda text: list(range(len(text) // 4))))
+    say = await speaking(
+        kind, llm, make(token_limit=limit, tokenizer_fn=lambda text: list(range(len(text) // 4))), memory
+    )
     for number in range(20):
         does = "Read a page" if number % 3 == 0 else "Well"
         await say(f"{does}. Please remember: number {number} is blue.\n{words(limit // 16)}")
-    await handler.asettle()
-    assert lost(memory, llm, 20) == []
-    assert 0 < flushes(flush_llm) < 20
+    await handler.aflush()
+    facts = [f"number {number} is blue." for number in range(20)]
+    shown = "" if kind.startswith("condense") else "".join(message.content or "" for message in llm.requests[-1])
+    assert [fact for fact in facts if fact not in notes(memory) and fact not in shown] == []
+    assert all(notes(memory).count(fact) <= 1 for fact in facts)
+    assert 0 < flushes(flush_llm) < 12
 
 
 class Completes(CustomLLM):

@@ -2,14 +2,12 @@
 
 import itertools
 
-from contract_agents import FORGET, HINT, REMEMBER, IntentContract, Talk, intent
+from contract_agents import HINT, REMEMBER, IntentContract, Talk, intent
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index_openclaw_memory import OpenClawMemoryBlock, OpenClawToolSpec
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
-
-from openclaw_memory.errors import StoreError
 
 
 def intents_of(*replies):
@@ -68,12 +66,3 @@ async def test_a_memory_of_a_name_is_spoken_of_by_its_tools(kept):
     tools = OpenClawToolSpec(kept, name="home").to_tool_list()
     block = OpenClawMemoryBlock(kept, intent=intents_of(intent("remember", "Carla")), tools=tools)
     assert "save it with home_memory_append" in " ".join((await block.aget([ChatMessage(REMEMBER)])).split())
-
-
-async def test_a_memory_that_fails_costs_the_suggestion_and_not_the_turn(caplog):
-    def gone():
-        raise StoreError("the disk is gone")
-
-    block = OpenClawMemoryBlock(gone, intent=intents_of(intent("forget", "caldera")))
-    assert [await block.aget([ChatMessage(FORGET)]) for _ in range(2)] == ["", ""]
-    assert len(caplog.records) == 1
