@@ -5,7 +5,8 @@
 Overheads are CPU time, set against the same work without the adapter in the same process. The conversation is
 scripted: every fifth turn of the user states a fact until the last compaction is near, each summary forgets them all,
 and the model of the flush writes down what it is shown. Then `memory_search` is asked for each fact, after a run with
-the middleware and after the same run without it.
+the middleware and after the same run without it. Last, 300 facts are told to a model with a view of 4 and of 20 messages,
+while flushes are refused or cut off and the memory cannot be written, and are looked for in the notes.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ class Scale:
     turns: int
     facts: int
     compactions: int
+    told: int
 
 
-FULL = Scale(11, 1_000, 60, 9, 1_000, 300, 50, 5)
-QUICK = Scale(3, 200, 10, 3, 1_000, 100, 12, 1)
+FULL = Scale(11, 1_000, 60, 9, 1_000, 300, 50, 5, 300)
+QUICK = Scale(3, 200, 10, 3, 1_000, 100, 12, 1, 20)
 
 
 def import_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
@@ -200,7 +202,30 @@ def remembered(scale: Scale, folder: Path, *, flushes: bool) -> tuple[int, int, 
     )
 
 
-PARTS = {"import": import_rows, "retriever": retriever_rows, "middleware": middleware_rows, "flush": flush_rows}
+def fact_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
+    """Facts that are lost, or noted twice, of a model that is shown 4 or 20 messages, whatever goes wrong meanwhile."""
+    from told_facts import TROUBLES, tell_facts
+
+    for way, troubles in TROUBLES.items():
+        for kept in (4, 20):
+            lives = []
+            for trouble in troubles:
+                folder = scratch / f"{way} {kept} {trouble}"
+                folder.mkdir()
+                with Memory.open(folder, embedder=None) as memory:
+                    lives.append(tell_facts(memory, scale.told, kept=kept, way=way, trouble=trouble))
+            of = f"{scale.told} facts, {way} of {kept} messages, in {len(lives)} lives"
+            yield Row(f"{of}: lost", sum(len(life.lost) for life in lives), "", 0)
+            yield Row(f"{of}: noted twice, at most", max(len(life.twice) for life in lives), "", 3)
+
+
+PARTS = {
+    "import": import_rows,
+    "retriever": retriever_rows,
+    "middleware": middleware_rows,
+    "flush": flush_rows,
+    "facts": fact_rows,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,5 +1,7 @@
 """A callback handler that has memories saved, for whatever talks with a chat model."""
 
+import sys
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -9,11 +11,14 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
-from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import OpenClawFlushCallback
 from langchain_openclaw_memory.testing import make_call
 
 from openclaw_memory.errors import ConfigError
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+
+from told_facts import TROUBLES, tell_facts
 
 
 class TestContract(WatchContract):
@@ -115,31 +120,12 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
     assert "4711" in notes(memory)
 
 
-CHAINS = {
-    "thread": lambda model: (RunnableLambda(lambda said: said) | model, "thread_id"),
-    "session": lambda model: (RunnableLambda(lambda said: said) | model, "session_id"),
-    "metadata": lambda model: (model, None),
-}
-
-
-@pytest.mark.parametrize("form", CHAINS)
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.sampled(2)
-async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memory, model, scripted, form, is_async):
-    """Each has a history of the latest messages, as programs trim it; its limit is the window of the callback."""
-    callback = OpenClawFlushCallback(memory, scripted(writes_facts), window=WINDOW)
-    chain, name = CHAINS[form](model)
-    histories = {f"user {number}": [] for number in range(5)}
-    said = {user: [] for user in histories}
-    for number in range(10):
-        for user, history in histories.items():
-            said[user].append(f"{user} has {number}")
-            history.append(HumanMessage(f"Hello. {words(400)}\nPlease remember: {user} has {number}"))
-            about = {"configurable": {name: user}} if name else {"metadata": {"thread_id": user}}
-            config = {"callbacks": [callback], **about}
-            history.append(await run(chain, history, config, is_async=is_async))
-            del history[: max(0, len(history) - 8)]  # 8 are about 1,600 tokens
-    left = {user: str(history) for user, history in histories.items()}
-    there = notes(memory)
-    assert not [fact for user, facts in said.items() for fact in facts if fact not in there and fact not in left[user]]
-    assert {*sessions(memory)} == set(histories)
+@pytest.mark.parametrize("kept", [4, 20])
+@pytest.mark.parametrize(
+    ("way", "trouble"), [(way, trouble) for way, troubles in TROUBLES.items() for trouble in troubles]
+)
+@pytest.mark.sampled(8)
+def test_of_facts_that_go_out_of_view_none_is_lost_and_none_is_noted_twice(memory, way, trouble, kept):
+    lost, twice, held = tell_facts(memory, 20, kept=kept, way=way, trouble=trouble)
+    assert (lost, twice) == ([], [])
+    assert 0 < held < 25
