@@ -36,7 +36,7 @@ SILENT = {
         read_branch read_entries read_messages read_messages_since session_id size write_messages zone""",
     Records: "describe_result list_problems",
     Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors is_same_vector list_problems",
-    DocumentFiles: "sync write write_many",
+    DocumentFiles: "sync write",
 }
 DAY = "memory/2026-11-21.md"
 
@@ -95,7 +95,7 @@ def test_an_observer_that_raises_keeps_the_change_from_being_made(memory):
         lambda: memory.records.remember("fact", "a", "b"),
         lambda: memory.sessions.log("s").append("user", "milk"),
         lambda: memory.documents.add([Document("d", "milk")]),
-        lambda: memory.documents.files.write("memory/notes/milk.md", {}, "milk"),
+        lambda: memory.documents.files.write(("memory/notes/milk.md", {}, "milk")),
         lambda: next(memory.documents.iterate(), None),
     ):
         with pytest.raises(PermissionError):
@@ -108,7 +108,7 @@ def test_parts_of_a_memory_tell_its_observers(memory, events):
     memory.sessions.log("chat").append("user", "milk")
     [doc_id] = memory.documents.add([Document("d", "milk")])
     memory.documents.delete([doc_id])
-    memory.documents.files.write("memory/notes/tea.md", {}, "tea")
+    memory.documents.files.write(("memory/notes/tea.md", {}, "tea"))
     told = [(one.op, [path for path, _ in one.places]) for one in events if one.result == "ok"]
     assert told == [
         ("remember", ["memory/records/fact/office.md"]),

@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from langgraph.store.base import (
     BaseStore,
@@ -29,16 +31,14 @@ from langgraph.store.base import (
 
 from langchain_openclaw_memory._session import describe_unknown, use_run_memory
 from langchain_openclaw_memory._store_items import format_item, parse_item
-from openclaw_memory import Memory, SearchFilter
+from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import item_files
-from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError, SyncBusyError
+from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
-_PASSAGES = 4  # of an item at most, on average, that a search returns
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_BYTES = 2000  # of a path within the workspace: systems limit the whole path to 4096
-_MOST_RESULTS = 1000  # of one search; see `Memory.search`
 # A read puts off the end of an item if so much of its time has passed: not each one touches the file.
 _REFRESHED = 0.1
 
@@ -56,7 +56,7 @@ class OpenClawStore(BaseStore):
     process syncs for long. Items that the query does not find follow, unscored, up to the limit.
     """
 
-    __slots__ = ("_choice", "_fields", "_memory", "_read_before", "_swept", "ttl_config")
+    __slots__ = ("_caches", "_choice", "_fields", "_memory", "ttl_config")
 
     supports_ttl = True
 
@@ -85,14 +85,16 @@ class OpenClawStore(BaseStore):
             raise ConfigError(describe_unknown(unknown, TTLConfig.__annotations__, "ttl"))
         self._fields = tuple(fields)
         self.ttl_config = ttl
-        self._swept: dict[Path, float] = {}  # when, by the folder of the memory
-        # The items of files, while these are as they were: the fields are the same object then.
-        self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
+        self._caches: WeakKeyDictionary[Memory, _Cache] = WeakKeyDictionary()
 
     def _use(self, memory: Memory) -> OpenClawStore:
         store = OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
-        store._swept = self._swept
+        store._caches = self._caches
         return store
+
+    @property
+    def _cache(self) -> _Cache:
+        return self._caches.setdefault(self._memory, _Cache())
 
     @use_run_memory
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -118,22 +120,18 @@ class OpenClawStore(BaseStore):
         results = [self._read(op) for op in operations]
         self._write(puts.values())
         interval = (self.ttl_config or {}).get("sweep_interval_minutes")
-        if puts and interval is not None:
-            now = time.monotonic()
-            if now - self._swept.setdefault(self._memory.workspace.root, now) >= 60 * interval:
-                self.sweep_ttl()
+        if puts and interval is not None and time.monotonic() - self._cache.swept >= 60 * interval:
+            self.sweep_ttl()
         return results
 
     @use_run_memory
     def sweep_ttl(self) -> int:
         """Delete expired items, and return their number."""
-        self._swept[self._memory.workspace.root] = time.monotonic()
-        files = self._memory.documents.files
-        below = files.iterate(item_files.FOLDER)
-        expired = [
-            path for path, fields, _ in below if self._is_expired(path, fields) and item_files.is_item(path, fields)
-        ]
-        files.delete(*expired)
+        self._cache.swept = time.monotonic()
+        self._list_items(())
+        entries = self._cache.entries.items()
+        expired = [path for path, entry in entries if entry.item and self._is_older(path, entry.seconds)]
+        self._memory.documents.files.delete(*expired)
         return len(expired)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -147,88 +145,81 @@ class OpenClawStore(BaseStore):
             return list(self._search(op))
         if isinstance(op, ListNamespacesOp):
             return _list_namespaces({item.namespace for item in self._list_items(()).values()}, op)
-        if isinstance(op, PutOp):
-            return None
-        raise InvalidInputError(
-            f"{op!r} is not an operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp"
-        )
+        if not isinstance(op, PutOp):
+            raise InvalidInputError(f"{op!r} is not an operation: use GetOp, SearchOp, ListNamespacesOp or PutOp")
+        return None
 
     def _get_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = self._memory.workspace.files.find(item_files.make_path(namespace, key))
-        file = self._memory.documents.files.read(path)
-        item = self._parse(path, *file) if file else None
-        if item is None:
+        entry = self._load(path)
+        if entry is None or entry.item is None or self._is_older(path, entry.seconds):
             return None
         if refresh:
-            self._refresh(path)
-        return deepcopy(item)
+            self._refresh(path, entry)
+        return deepcopy(entry.item)
 
     def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
-        """Return the items of a namespace and those below it by path, oldest first. They are shared: only read them."""
-        folder = item_files.make_folder(prefix)
-        parsed = [
-            (path, self._parse(path, fields, text))
-            for path, fields, text in self._memory.documents.files.iterate(folder)
-        ]
-        if not prefix:  # of all files: forget those that are gone
-            for path in self._read_before.keys() - {path for path, _ in parsed}:
-                self._read_before.pop(path, None)
-        items = {path: item for path, item in parsed if item is not None}
-        return dict(sorted(items.items(), key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
+        """Return the items of a namespace and those below it by path, oldest first. They are shared: only read them.
 
-    def _get_age(self, path: str) -> float:
-        """Return the seconds since a file was written or refreshed, from its mtime."""
+        Those that have changed in the index, which follows the files, are read again.
+        """
+        files, cache = self._memory.documents.files.sync(wait=_SYNC_SECONDS), self._cache
+        if cache.files is not files:
+            cache.files, cache.listings = files, {}
+            cache.entries = {path: entry for path, entry in cache.entries.items() if path in files}
+        folder = item_files.make_folder(prefix) + "/"
+        if folder not in cache.listings:
+            paths = [path for path in files if path.startswith(folder) and item_files.is_place(path)]
+            for path in paths:
+                stamp = files[path].mtime_ns, files[path].size, files[path].inode
+                if cache.stamps.get(path) != stamp:
+                    self._load(path)
+                    cache.stamps[path] = stamp
+            items = [(path, item) for path in paths if path in cache.entries and (item := cache.entries[path].item)]
+            items.sort(key=lambda pair: (pair[1].created_at, pair[1].namespace, pair[1].key))
+            cache.listings[folder] = dict(items)
+        listed = cache.listings[folder].items()
+        return {path: item for path, item in listed if not self._is_older(path, cache.entries[path].seconds)}
+
+    def _is_older(self, path: str, seconds: float | None) -> bool:
+        """Tell whether so many seconds have passed since a file was written or refreshed, by its mtime."""
         try:
-            return _now() - os.lstat(self._memory.workspace.root / path).st_mtime
+            return seconds is not None and _now() - os.lstat(self._memory.workspace.root / path).st_mtime > seconds
         except FileNotFoundError:
-            return float("inf")
+            return True
 
-    def _is_expired(self, path: str, fields: Mapping[str, Any]) -> bool:
-        seconds = _get_ttl(fields)
-        return seconds is not None and self._get_age(path) > seconds
-
-    def _refresh(self, path: str) -> None:
-        entry = self._read_before.get(path)
-        seconds = _get_ttl(entry[0]) if entry and entry[2] else None
-        with suppress(OSError):  # it was deleted just now
-            if seconds is not None and self._get_age(path) > _REFRESHED * seconds:
+    def _refresh(self, path: str, entry: _Entry) -> None:
+        if entry.seconds is not None and self._is_older(path, _REFRESHED * entry.seconds):
+            with suppress(OSError):  # it was deleted just now
                 os.utime(self._memory.workspace.root / path, (_now(), _now()))
 
-    def _parse(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+    def _load(self, path: str) -> _Entry | None:
         """Return the item in a file, parsed again only if the file has changed: a warning about it is logged once."""
-        if self._is_expired(path, fields):
-            return None
-        before = self._read_before.get(path)
-        if before is None or (before[0] is not fields and before[:2] != (fields, text)):
-            before = (fields, text, parse_item(path, fields, text))
-        self._read_before[path] = (fields, text, before[2])
-        return before[2]
+        file, entries = self._memory.documents.files.read(path), self._cache.entries
+        if file is None:
+            entries.pop(path, None)
+        elif path not in entries or entries[path].file != file:
+            entries[path] = _Entry(file, parse_item(path, *file), _get_ttl(file[0]))
+        return entries.get(path)
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
-        fits = self._memory.documents.compile_filter(op.filter)
-        items = {path: item for path, item in self._list_items(tuple(op.namespace_prefix)).items() if fits(item.value)}
-        scores = self._search_scores(op.query, items, op.offset + op.limit) if op.query else {}
-        ranked = [*scores, *(path for path in items if path not in scores)]
-        for path in ranked[op.offset : op.offset + op.limit]:
-            item = deepcopy(items[path])
-            if op.refresh_ttl:
-                self._refresh(path)
-            yield SearchItem(
-                item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
-            )
-
-    def _search_scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
-        """Return the scores of the items that a query finds, by path, best first; up to `count`."""
+        prefix, fits = tuple(op.namespace_prefix), self._memory.documents.compile_filter(op.filter)
+        items, last = self._list_items(prefix), op.offset + op.limit
+        if op.filter:
+            items = {path: item for path, item in items.items() if fits(item.value)}
         scores: dict[str, float] = {}
-        if not items or count < 1:
-            return scores
-        with suppress(SyncBusyError):  # what is not indexed yet comes unscored
-            self._memory.documents.files.sync(items, wait=_SYNC_SECONDS)
-        results = min(_MOST_RESULTS, _PASSAGES * count)
-        only = SearchFilter(source="memory", path=[*items])
-        for hit in self._memory.search(query, max_results=results, min_score=0.0, filter=only):
-            scores.setdefault(hit.path, hit.score)
-        return scores
+        if op.query and items and last > 0:
+            folder = item_files.make_folder(prefix)
+            scores = dict(self._memory.documents.files.search(op.query, last, folder, items.__contains__))
+        ranked = chain(scores, (path for path in items if path not in scores))
+        for path in islice(ranked, op.offset, last):
+            entry, file = self._load(path), self._memory.documents.files.read(path, masked=True)
+            if entry is None or entry.item is None or file is None:
+                continue
+            if op.refresh_ttl:
+                self._refresh(path, entry)
+            item, value = entry.item, deepcopy(item_files.read_value(*file))
+            yield SearchItem(item.namespace, item.key, value, item.created_at, item.updated_at, score=scores.get(path))
 
     def _write(self, puts: Iterable[PutOp]) -> None:
         """Write all items at once, and then delete."""
@@ -247,8 +238,29 @@ class OpenClawStore(BaseStore):
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
             about, body = format_item(item, fields)
             written.append((path, about if op.ttl is None else {**about, "ttl": op.ttl}, body))
-        self._memory.documents.files.write_many(written)
+        self._memory.documents.files.write(*written)
         self._memory.documents.files.delete(*deleted)
+        if written or deleted:
+            self._memory.documents.files.sync(wait=_SYNC_SECONDS)
+
+
+class _Entry(NamedTuple):
+    """A file as it was read: its item if it holds one, and its seconds to live."""
+
+    file: tuple[Mapping[str, Any], str]
+    item: Item | None
+    seconds: float | None
+
+
+@dataclass(eq=False)
+class _Cache:
+    """The items of one memory, while its files are as they were."""
+
+    files: object = None
+    swept: float = field(default_factory=time.monotonic)
+    stamps: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    listings: dict[str, dict[str, Item]] = field(default_factory=dict)
 
 
 _now = time.time
@@ -280,10 +292,8 @@ def _check_put(op: PutOp) -> PutOp:
 def _list_namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
     """Return the namespaces that an operation asks for: those that match, cut to its depth, sorted, its page."""
     conditions = op.match_conditions or ()
-    matched = [
-        namespace for namespace in namespaces if all(_is_match(namespace, condition) for condition in conditions)
-    ]
-    return sorted({namespace[: op.max_depth] for namespace in matched})[op.offset : op.offset + op.limit]
+    matched = {name[: op.max_depth] for name in namespaces if all(_is_match(name, part) for part in conditions)}
+    return sorted(matched)[op.offset : op.offset + op.limit]
 
 
 def _is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:

@@ -90,7 +90,7 @@ class OpenClawRetriever(SessionRetriever):
         return await run_in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
 
 
-class _Passage(Document):
+class _Passage(Document):  # noqa: PLW1641 - as a document, which has no hash
     """A result as a document that is equal to that of the same lines for another question, whatever the scores.
 
     Chains that ask several questions, such as `MultiQueryRetriever`, drop equal documents.
@@ -98,8 +98,6 @@ class _Passage(Document):
 
     def __eq__(self, document: object) -> bool:
         return isinstance(document, Document) and (self.id, self.page_content) == (document.id, document.page_content)
-
-    __hash__ = None  # type: ignore[assignment]  # as that of every document
 
     def __reduce__(self) -> Any:
         return Document.model_validate, (self.model_dump(),)

@@ -268,13 +268,12 @@ class OpenClawVectorStore(VectorStore):
             tests.append(lambda document: audience.may_see(document.path))
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
             tests.append(lambda document: document.path.startswith("sessions/") is (source == "sessions"))
-        if isinstance(condition, Mapping):
-            return self.memory.documents.Filter(condition, tests)
-        if callable(condition):
+        metadata = condition if isinstance(condition, Mapping) else None
+        if metadata is None and callable(condition):
             tests.append(lambda document: bool(condition(_to_document(document))))
-        elif condition is not None:
+        elif metadata is None and condition is not None:
             raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {condition!r}")
-        return self.memory.documents.Filter(tests=tests) if tests else None
+        return None if metadata is None and not tests else self.memory.documents.Filter(metadata, tests)
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever over this store, which reads the session of the run that it is invoked in."""

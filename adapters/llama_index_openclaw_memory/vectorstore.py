@@ -250,7 +250,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         if not isinstance(ref_doc_id, str):
             raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
         documents = self._origins.documents
-        ids = [document.id for document in documents.iterate(part_of=ref_doc_id)]
+        ids = [document.id for document in documents.iterate(documents.Filter(parts_of=[ref_doc_id]))]
         if ids or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
             documents.delete(ids or [ref_doc_id])

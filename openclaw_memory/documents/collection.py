@@ -43,7 +43,6 @@ from openclaw_memory.events import Location, locate_citation, locate_paths, obse
 from openclaw_memory.search.candidates import list_languages
 from openclaw_memory.search.filters import SearchFilter
 from openclaw_memory.search.request import SearchRequest
-from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
 from openclaw_memory.types import Document, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
@@ -108,7 +107,7 @@ class Documents:
         self._locations = DocumentLocations(self._cache, service)
         self._vectors = DocumentVectors(self._cache, service)
         self._hidden, self.events = hidden, workspace.events
-        self.files = DocumentFiles(workspace, self._cache, service, hidden)
+        self.files = DocumentFiles(workspace, self._cache, service, search, hidden)
         self._collection = ""
 
     @staticmethod
@@ -299,27 +298,24 @@ class Documents:
         return deleted
 
     @observed("list", lambda item, *_, **__: [_locate(item)])
-    def iterate(
-        self, where: Where | None = None, *, part_of: str | None = None, masked: bool = False
-    ) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None, *, masked: bool = False) -> Iterator[Document]:
         """Yield every document once, as it was added, in the order of the files; people's own notes are not among them.
 
         Args:
             where: Which documents count. Default: all.
-            part_of: Only documents with this text as their field `part_of`. Default: all.
             masked: Whether secrets are masked, as in the results of a search.
         """
         self._service.check_open()
-        paths = None if part_of is None else self._locations.find_parts(part_of)
-        if paths is None:
-            paths = [own[0] for own in documents.find_paths(self._cache).values()]
+        scope = self._narrow(where)
+        is_narrow = scope is not None and (scope.ids is not None or scope.parts_of is not None)
+        by_key = {} if is_narrow and self._locations.is_followed else documents.find_paths(self._cache)
         yielded: set[str] = set()
-        for path in paths:
+        for path in [own[0] for own in by_key.values()] or self._list_paths(where):
             document = self._read_file(path, masked=masked)
             if document is None or document.collection != self._collection or document.id in yielded:
                 continue
             yielded.add(document.id)
-            if part_of in {None, document.fields.get(PART_OF)} and (where is None or where(document)):
+            if where is None or where(document):
                 yield copy_document(document)
 
     def list_problems(self, *, look: bool = False) -> list[str]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from openclaw_memory.config.sections import MAX_RESULTS
+from openclaw_memory.documents.conversion import WIDER
+from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.events import locate_files, locate_paths, observed
-from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.search.filters import SearchFilter
+from openclaw_memory.search.request import SearchRequest
+from openclaw_memory.types import FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.documents import Fields, Upserted
+
+if TYPE_CHECKING:
+    from openclaw_memory.search.results import SearchResults
 
 Hidden: TypeAlias = Callable[[Iterable[str]], frozenset[str]]
 
@@ -21,29 +29,25 @@ class DocumentFiles:
     The next sync indexes changes made here.
     """
 
-    def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService, hidden: Hidden) -> None:
-        """Read and write the files of a workspace; `service` keeps its index, `hidden` as for `Documents`."""
-        self._files, self._cache, self._service = workspace.files, cache, service
+    def __init__(
+        self,
+        workspace: Workspace,
+        cache: DocumentCache,
+        service: IndexService,
+        search: Callable[..., SearchResults],
+        hidden: Hidden,
+    ) -> None:
+        """Read and write the files of a workspace; `service`, `search` and `hidden` as for `Documents`."""
+        self._files, self._cache, self._service, self._search = workspace.files, cache, service, search
         self._workspace, self._hidden, self.events = workspace, hidden, workspace.events
+        self._lacking = "anything"  # of the files in the index
 
-    def write(self, path: str, fields: Mapping[str, Any], text: str) -> None:
-        """Write one document; see `write_many`.
-
-        Args:
-            path: Its file, below `memory/`.
-            fields: JSON values by names of `a-z` and `_`, written above the text.
-            text: The text that searches find.
-
-        Raises:
-            InvalidInputError, PathNotAllowedError, WriteError: As `write_many`.
-        """
-        self.write_many([(path, fields, text)])
-
-    def write_many(self, files: Iterable[tuple[str, Mapping[str, Any], str]]) -> None:
+    def write(self, *files: tuple[str, Mapping[str, Any], str]) -> None:
         """Write documents at paths below `memory/`, each in place of the one there.
 
         Args:
-            files: Path, fields and text of each, as `write` takes them.
+            files: Of each its path below `memory/`, its fields, JSON values by names of `a-z` and `_`, and its text,
+                which searches find.
 
         Raises:
             InvalidInputError: A field is not JSON, a text is not Unicode, a masked text would replace its secret, or
@@ -61,24 +65,25 @@ class DocumentFiles:
         for file in files:  # a name is shown wherever its document is
             for name in (file.path, file.fields.get("namespace"), file.fields.get("key")):
                 documents.check_no_secret(name, "the name")
+        self._lacking = self._lacking or "what was written"
         apply_change(self._service, documents.write, self._files, files)
 
     @observed("get", lambda content, _, path: [] if content is None else [(path, "")])
-    def read(self, path: str) -> tuple[Mapping[str, Any], str] | None:
+    def read(self, path: str, *, masked: bool = False) -> tuple[Mapping[str, Any], str] | None:
         """Return the fields and the text of a document; None if there is no file, a person's own, or a hidden record.
 
-        They are as they were written, with their secrets, which searches and `iterate` mask.
         The fields are the same object as long as the file is the same: do not change them, change a copy.
 
         Args:
             path: The file of the document, below `memory/`.
+            masked: Whether secrets are masked, as in the results of a search.
 
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file.
         """
         self._service.check_open()
         path = self._files.find(path)
-        content = self._cache.load_unmasked(path).content
+        content = (self._cache.load(path) if masked else self._cache.load_unmasked(path)).content
         if content is None or self._hidden((self._files.locate(path).path,)):
             return None
         return content.fields, content.text
@@ -95,44 +100,53 @@ class DocumentFiles:
             WriteError: A file could not be deleted.
         """
         self._service.check_open()
+        self._lacking = self._lacking or "what was written"
         return bool(apply_change(self._service, documents.remove, self._files, paths))
 
-    @observed("list", lambda item, *_, **__: [(item[0], "")])
-    def iterate(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-        """Yield path, fields (do not change them) and text of each document in a folder, in the order of paths.
+    def sync(self, *, wait: float | None = None) -> Mapping[str, FileRecord | MemoryFile]:
+        """Index the files that were written here, and return all by path, the same object as long as none changes.
 
-        Secrets are masked. Hidden records, expired or without a valid signature, are left out.
-
-        Args:
-            folder: A folder in `memory/`, or `memory` itself; those inside it count too.
-
-        Raises:
-            PathNotAllowedError: The folder is outside `memory/`.
-            WorkspaceError: A folder or a file cannot be read.
-        """
-        self._service.check_open()
-        for path, content in documents.iterate_documents(self._cache, folder):
-            if not self._hidden((path,)):
-                yield path, content.fields, content.text
-
-    def sync(self, paths: Iterable[str], *, wait: float | None = None) -> None:
-        """Bring the index up to date with the documents at these paths, whatever else has changed.
+        The first time everything is indexed. What people and other programs change later is, as for a search, found by
+        the next sync.
 
         Args:
-            paths: Files of documents, below `memory/`.
-            wait: How many seconds to wait for another sync; as long as it takes if None.
+            wait: How many seconds to wait for another sync, which then leaves the index behind; as long as it takes if
+                None.
 
         Raises:
-            SyncBusyError: Another sync was not done after `wait` seconds.
             StoreError: The index cannot be written.
         """
         self._service.check_open()
-        names = [self._files.find(path) for path in paths]
-        files = self._workspace.list_notes_at(names)
-        difference = None if files is None else compare(files, self._service.store().get_files(names))
-        if difference is None or difference.to_read:
-            self._service.record_write(None if difference is None else [file.path for file in difference.to_read])
-            self._service.sync(wait=wait, only_written=True)
+        store = self._service.store()
+        try:
+            if self._lacking:
+                self._service.sync(wait=wait, only_written=self._lacking == "what was written")
+                self._lacking = ""
+            elif self._service.is_behind():
+                self._service.sync_if_behind()
+        except SyncBusyError:
+            return {**store.get_files(), **{file.path: file for file in self._workspace.scan().files}}
+        return store.get_files()
+
+    @observed("search", lambda results, *_, **__: locate_paths(path for path, _ in results))
+    def search(self, query: str, k: int, folder: str, passes: Callable[[str], bool]) -> list[tuple[str, float]]:
+        """Return the paths of at most k documents in a folder that answer best, best first, with their scores.
+
+        Args:
+            query: The question.
+            k: How many documents.
+            folder: The folder, below `memory/`.
+            passes: A test of the path of a document.
+        """
+        only, count = SearchFilter(source="memory", path=f"{folder}/"), min(MAX_RESULTS, k)
+        while True:
+            results = self._search(SearchRequest(query, max_results=count, min_score=0.0, filter=only, passes=passes))
+            scores: dict[str, float] = {}
+            for result in results:
+                scores.setdefault(result.path, result.score)
+            if len(scores) >= k or len(results) < count or count == MAX_RESULTS:
+                return list(scores.items())[:k]
+            count = min(MAX_RESULTS, WIDER * count)
 
 
 def apply_change(service: IndexService, change: Callable[..., Any], *arguments: Any) -> Any:

@@ -60,12 +60,8 @@ class DocumentFilter:
         self._parts_of = None if parts_of is None else frozenset(parts_of)
         self._folder = folder
         self._indexed = None if metadata is None else _index_filter(metadata, self._matches)
-        self._has_metadata = metadata is not None
-
-    @property
-    def reads_documents(self) -> bool:
-        """True if documents have to be read for it: for tests, and for metadata that the index does not have."""
-        return bool(self.tests) or self._has_metadata
+        # For tests, and for metadata that the index does not have.
+        self.reads_documents = bool(self.tests) or metadata is not None
 
     def narrow(self, collection: str) -> ChunkScope | None:
         """Return the chunks that documents which pass can have, or None if these may be all.
@@ -73,10 +69,8 @@ class DocumentFilter:
         Args:
             collection: The collection that is searched, "" for none.
         """
-        is_open = self._indexed is None and self._ids is None and self._parts_of is None and not self._folder
-        if is_open and not collection:
-            return None
-        return ChunkScope(collection, self._indexed, self._ids, self._parts_of, self._folder)
+        scope = ChunkScope(collection, self._indexed, self._ids, self._parts_of, self._folder)
+        return None if scope == ChunkScope("") else scope
 
     def __call__(self, document: Document) -> bool:
         return (

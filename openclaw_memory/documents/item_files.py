@@ -67,6 +67,11 @@ def _mark(name: str) -> str:
     return f"{'-'.join(words)[:_MAX_NAME]}~{digest}"
 
 
+def is_place(path: str) -> bool:
+    """Return whether a file may be that of an item, by its path."""
+    return path.split("/", 2)[1] not in _TAKEN_FOLDERS
+
+
 def is_item(path: str, fields: Mapping[str, Any]) -> bool:
     """Return whether a file is that of an item, by the names in its front matter: not a note, a record or a copy."""
     try:

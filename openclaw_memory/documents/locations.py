@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.documents import Whereabouts
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
@@ -65,17 +64,6 @@ class DocumentLocations:
         names = list(keys)
         indexed = self._find_indexed(names, self._followed[1]) if self.is_followed else None
         return indexed if indexed is not None else documents.find_paths(self._cache, names)
-
-    def find_parts(self, whole: str) -> list[str] | None:
-        """Return the paths of the documents that are parts of something; None if the index may not know all."""
-        if not self.is_followed:
-            return None
-        with suppress(StoreError):
-            paths = list(self._service.store().get_files(part_of=whole))
-            cached = (self._cache.try_load(path) for path in paths)
-            if all(file and file.content and file.content.fields.get(PART_OF) == whole for file in cached):
-                return paths
-        return None
 
     def sync(self, was_followed: bool, changed: Iterable[str], prepare: Callable[[Store], None] | None = None) -> None:
         """Have the index follow files that were just written or removed.

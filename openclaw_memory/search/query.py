@@ -151,10 +151,12 @@ def match_file_name(text: str) -> Callable[[str], bool] | None:
     if not any(parts):
         return None
 
+    find_name = re.compile("|".join(map(re.escape, filter(None, parts)))).search
+
     def is_named(path: str) -> bool:
-        is_likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
-        is_transcript = get_plain_name(path).endswith(".jsonl")
-        return is_likely and not is_transcript and any(rank_path_match(name, path) for name in names)
+        is_likely = not path.isascii() or find_name(path.lower())
+        is_note = is_likely and not get_plain_name(path).endswith(".jsonl")
+        return bool(is_note) and any(rank_path_match(name, path) for name in names)
 
     return is_named
 

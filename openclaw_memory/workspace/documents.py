@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from itertools import count
@@ -294,28 +294,6 @@ def remove(
             with open_folder(str(files.root), parts) as folder:
                 folder.remove_all(list(stats.items()))
     return ["/".join((*parts, name)) for parts, stats in planned.items() for name in stats]
-
-
-def iterate_documents(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, FrontMatter]]:
-    """Yield every document below a folder of `memory/`, in the order of paths, without a person's own files.
-
-    Args:
-        cache: The documents.
-        folder: The folder.
-
-    Raises:
-        PathNotAllowedError: The folder is not there.
-        WorkspaceError: A folder or a file cannot be read.
-    """
-    # The globs decide about files, not about folders.
-    files = structs.replace(cache.files, settings=structs.replace(cache.files.settings, include=(), exclude=()))
-    inner = files.locate(f"{folder}/any.md").path.rpartition("/")[0]
-    existing: set[str] = set()
-    for path, info in walk_notes(cache.files, inner):
-        existing.add(path)
-        if (content := cache.load(path, info).content) is not None:
-            yield path, content
-    cache.forget_all_but(existing, inner)
 
 
 def find_paths(cache: DocumentCache, keys: Iterable[str] = ()) -> dict[str, list[str]]:

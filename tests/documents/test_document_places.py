@@ -44,11 +44,13 @@ def test_documents_are_listed_by_what_they_are_parts_of(memory):
     documents = memory.documents
     parts = [Document(f"p{number}", "a part", fields={"part_of": f"whole {number % 2}"}) for number in range(4)]
     documents.add(parts)
-    assert [one.id for one in documents.iterate(part_of="whole 1")] == ["p1", "p3"]
+    assert [one.id for one in documents.iterate(documents.Filter(parts_of=["whole 1"]))] == ["p1", "p3"]
     moved(memory, "p3")
-    assert {one.id for one in documents.iterate(part_of="whole 1")} == {"p1", "p3"}
-    assert [one.id for one in documents.iterate(lambda one: one.id == "p0", part_of="whole 0")] == ["p0"]
-    assert list(documents.iterate(part_of="nothing")) == []
+    assert {one.id for one in documents.iterate(documents.Filter(parts_of=["whole 1"]))} == {"p1", "p3"}
+    assert [
+        one.id for one in documents.iterate(documents.Filter(tests=[lambda one: one.id == "p0"], parts_of=["whole 0"]))
+    ] == ["p0"]
+    assert list(documents.iterate(documents.Filter(parts_of=["nothing"]))) == []
 
 
 def change_by_hand(step, folder, there, at):

@@ -225,10 +225,10 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(fol
         expected = (TEXTS[0], {"number": 5})
     else:
         bytes_before = (folder / path).read_bytes()
-        documents.files.write(path, *documents.files.read(path))
+        documents.files.write((path, *documents.files.read(path)))
         assert (folder / path).read_bytes() == bytes_before
         fields, text = documents.files.read(path)
-        documents.files.write(path, {**fields, "metadata": {"number": 6}}, text)
+        documents.files.write((path, {**fields, "metadata": {"number": 6}}, text))
         expected = (TEXTS[0], {"number": 6})
     memory.sync()
     document, score = nearest(documents, letters(TEXTS[0]), 1)[0]

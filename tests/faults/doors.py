@@ -77,7 +77,6 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "DocumentFiles.read": lambda at, it: [
         at.memory.documents.files.read(path) for path in every_spelling(at, it.path)
     ],
-    "DocumentFiles.iterate": lambda at, _: [*at.memory.documents.files.iterate("memory")],
     "Records.get": lambda at, it: at.memory.records.get("fact", it.key),
     "Records.read": lambda at, it: at.memory.records.read(it.path),
     "Records.describe_result": lambda at, it: [at.memory.records.describe_result(hit) for hit in search(at, it)],
@@ -124,8 +123,8 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Sessions.flush": lambda at, text: refusal(at.memory.sessions.flush(Session("agent:main:main", "s3")).log.append("user", text)),
     "Documents.add": lambda at, text: at.memory.documents.add([Document("new", text, {})]),
     "Documents.add, metadata": lambda at, text: at.memory.documents.add([Document("new", "tea", {"of": [text]})]),
-    "DocumentFiles.write": lambda at, text: at.memory.documents.files.write("memory/notes/n.md", {"of": text}, "tea"),
-    "DocumentFiles.write_many": lambda at, text: at.memory.documents.files.write_many([("memory/notes/m.md", {}, text)]),
+    "DocumentFiles.write": lambda at, text: at.memory.documents.files.write(("memory/notes/n.md", {"of": text}, "tea")),
+    "DocumentFiles.write, text": lambda at, text: at.memory.documents.files.write(("memory/notes/m.md", {}, text)),
     "Records.remember": lambda at, text: at.memory.records.remember("fact", "boat.house", text),
     "Records.confirm": lambda at, text: at.memory.records.confirm("fact", "boat", value=text),
     # Programs that check by themselves what they store.

@@ -23,7 +23,7 @@ WITHOUT_TEXT = {
     Sessions: "",
     Control: "list_sealed reseal",
     Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors is_same_vector list_problems rebuild_vectors",
-    DocumentFiles: "delete sync",
+    DocumentFiles: "delete search sync",
     # `list_all` is for upkeep; what `sign` and `list_unsigned` show has a test of its own.
     Records: "expire forget list_all list_unsigned sign",
 }

@@ -124,7 +124,7 @@ def test_a_document_that_says_it_comes_from_outside_is_not_kept(memory, said):
     if said is None:
         memory.documents.add([Document("page", PAGE, {"origin": "external"})])
     else:
-        memory.documents.files.write("memory/notes/page.md", {"id": "page", **said}, PAGE)
+        memory.documents.files.write(("memory/notes/page.md", {"id": "page", **said}, PAGE))
     lines = memory.workspace.read("memory/notes/page.md").split("\n")
     with pytest.raises(InvalidInputError, match="outside"):
         memory.notes.promote("memory/notes/page.md", lines.index("Ferry times") + 1, len(lines) - 1)

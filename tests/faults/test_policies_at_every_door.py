@@ -73,7 +73,7 @@ def begun(tmp_path_factory):
         moment, said = "2026-01-01T00:00:00+00:00", f"{FORBIDDEN}\nIt costs fiftyone euros."
         item = {"namespace": ["a"], "key": "k", "value": {"text": None, "of": said}, "text_at": ["text"]}
         item |= {"created_at": moment, "updated_at": moment}
-        memory.documents.files.write("memory/a/k.md", item, f"Tea for the salary.\n{said}")
+        memory.documents.files.write(("memory/a/k.md", item, f"Tea for the salary.\n{said}"))
         memory.records.remember("fact", "health.knee", "a bad knee")
         memory.records.remember("fact", "door.code", "in the dark cellar", sensitivity="high")
         memory.records.remember("fact", "boat", f"{MASKED}")
@@ -310,7 +310,7 @@ NEW_NAMES: dict[str, Callable[[Memory], Any]] = {
     "Records.remember": lambda memory: memory.records.remember("fact", "project.falcon", "tea"),
     "Records.remember, user": lambda memory: memory.records.remember("fact", "tea", "hot", user_id="project/falcon"),
     "Documents.add": lambda memory: memory.documents.add([Document("project-falcon", "tea")]),
-    "Documents.files": lambda memory: memory.documents.files.write("memory/notes/project falcon.md", {}, "tea"),
+    "Documents.files": lambda memory: memory.documents.files.write(("memory/notes/project falcon.md", {}, "tea")),
     "Sessions.log": lambda memory: memory.sessions.log("agent:project:falcon").append("user", "tea"),
     "Sessions.log, parent": lambda memory: memory.sessions.log("s", parent_session="project falcon").append(
         "user", "tea"

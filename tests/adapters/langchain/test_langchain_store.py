@@ -21,6 +21,7 @@ from openclaw_memory.errors import (
     QueryError,
     SyncBusyError,
 )
+from openclaw_memory.indexing.service import IndexService
 
 USERS = ("users", "anna")
 
@@ -43,11 +44,12 @@ def anna(memory):
 
 
 @pytest.fixture
-def edit(anna):
+def edit(anna, memory):
     """Changes a file of Anna's, as a person does in an editor."""
 
     def edit(key, change):
         (anna / f"{key}.md").write_bytes(change((anna / f"{key}.md").read_text(encoding="utf-8")).encode())
+        memory.sync()
 
     return edit
 
@@ -345,14 +347,14 @@ def test_what_is_not_to_be_searched_is_not_found(memory):
     assert store.search(USERS, query="breakfast")[0].key == "title"
 
 
-def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, memory, monkeypatch):
+def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, monkeypatch):
     people.search(USERS, query="boiler")
-    people.put(USERS, "new", {"text": "The boiler was painted red."})
 
-    def busy(*_, wait):
+    def busy(*_, wait, **__):
         raise SyncBusyError(f"busy for {wait} s")
 
-    monkeypatch.setattr(memory.documents.files, "sync", busy)
+    monkeypatch.setattr(IndexService, "sync", busy)
+    people.put(USERS, "new", {"text": "The boiler was painted red."})
     found = people.search(USERS, query="boiler")
     assert found[0].key == "boiler"
     assert (found[-1].key, found[-1].score) == ("new", None)

@@ -360,15 +360,15 @@ def test_a_file_gets_the_present_key_once(memory, folder, monkeypatch):
 def test_a_document_that_was_encrypted_is_read_written_and_deleted_by_its_path_as_before(memory, folder):
     path, fields = "memory/pets/kiwi.md", {"kind": "bird"}
     memory.sync()
-    memory.documents.files.write(path, fields, "Kiwi sings.")
+    memory.documents.files.write((path, fields, "Kiwi sings."))
     encrypt(memory, path)
     assert memory.documents.files.read(path) == (fields, "Kiwi sings.")
-    memory.documents.files.write(path, fields, "Kiwi sings no more.")
+    memory.documents.files.write((path, fields, "Kiwi sings no more."))
     assert [file.name for file in (folder / "memory" / "pets").iterdir()] == ["kiwi.md.age"]
     assert memory.documents.files.read(f"{path}.age") == (fields, "Kiwi sings no more.")
     assert memory.documents.files.delete(path)
     assert list((folder / "memory").glob("pets/*")) == []
-    memory.documents.files.write(f"{path}.age", fields, "Kiwi is back.")
+    memory.documents.files.write((f"{path}.age", fields, "Kiwi is back."))
     assert [file.name for file in (folder / "memory" / "pets").iterdir()] == ["kiwi.md.age"]
 
 
@@ -389,7 +389,7 @@ WRITES = {
     "MEMORY.md.age": lambda memory: memory.notes.promote("memory/tea.md", 1, 1),
     "sessions/talk.jsonl.age": lambda memory: memory.sessions.log("talk").append("user", "The tea is secret."),
     "memory/tea/x.md.age": lambda one: one.documents.files.write(
-        "memory/tea/x.md", {"id": "tea"}, "The tea is secret."
+        ("memory/tea/x.md", {"id": "tea"}, "The tea is secret.")
     ),
     RECORD: lambda memory: memory.records.remember("fact", "health.blood", "The tea", sensitivity="high"),
 }
