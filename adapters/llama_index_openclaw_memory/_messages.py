@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
@@ -66,10 +66,11 @@ def list_calls(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
     them into both.
     """
     blocks: list[Any] = [block for block in message.blocks if _get_kind(block) == "tool_call"]
-    if blocks:
-        return [(_to_str(block.tool_call_id), block.tool_name, _to_json_object(block.tool_kwargs)) for block in blocks]
-    older = message.additional_kwargs.get("tool_calls")
-    return [call for each in older if (call := _read_older_call(each))] if isinstance(older, list | tuple) else []
+    calls = [{"id": each.tool_call_id, "name": each.tool_name, "arguments": each.tool_kwargs} for each in blocks]
+    written = json.dumps(calls or message.additional_kwargs.get("tool_calls"), default=_to_plain)
+    # What is no number to JSON, such as NaN, is written as a word.
+    plain = json.loads(written, parse_constant=str)
+    return [call for call in read_calls({"tool_calls": plain}) if call[1]]
 
 
 def render_text(message: ChatMessage) -> str:
@@ -103,32 +104,8 @@ def _get_kind(block: Any) -> str:
     return _to_str(getattr(block, "block_type", None))
 
 
-def _read_older_call(call: Any) -> tuple[str, str, dict[str, Any]] | None:
-    """Read a tool call in OpenAI's shape, an object or a dictionary; None for anything else."""
-    function = _get(call, "function")
-    name = _get(function, "name") or _get(call, "name")
-    if not name:
-        return None
-    return (
-        _to_str(_get(call, "id")),
-        str(name),
-        _to_json_object(_get(function, "arguments") or _get(call, "input") or {}),
-    )
-
-
-def _get(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-def _to_json_object(arguments: Any) -> dict[str, Any]:
-    """Convert arguments to a JSON object; text that is not one is kept under `text`."""
-    try:
-        value = json.loads(arguments) if isinstance(arguments, str) else arguments
-        # What is no number to JSON, such as NaN, is written as a word.
-        value = json.loads(json.dumps(value, default=str), parse_constant=str)
-    except (ValueError, TypeError, RecursionError):
-        value = str(arguments)
-    return value if isinstance(value, dict) else {"text": str(arguments)} if arguments else {}
+def _to_plain(value: Any) -> Any:
+    return vars(value) if hasattr(value, "__dict__") else str(value)
 
 
 def _to_str(value: object) -> str:

@@ -9,8 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from hashlib import sha256
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -80,7 +79,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _recalled_blocks: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
+    _recalled_blocks: OrderedDict[tuple[Path, str], tuple[int, str]] = PrivateAttr(default_factory=OrderedDict)
     _hints: OrderedDict[tuple[Path, str, str], str] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
     _reported: set[object] = PrivateAttr(default_factory=set)
@@ -302,9 +301,9 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         question = (strip_recalled(latest.content or "") or strip_recalled(render_text(latest))).strip()
         if not question:
             return ""
-        place, turn = (lease_run_memory(self.memory, key).folder, key), _digest(messages[:position])
+        place, turn = (lease_run_memory(self.memory, key).folder, key), _mark(messages[:position])
         with self._lock:
-            before, block = self._recalled_blocks.get(place, ("", ""))
+            before, block = self._recalled_blocks.get(place, (0, ""))
         if before == turn:
             return block
         names = ("max_chars", "max_results", "min_score", "source")
@@ -338,12 +337,6 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         return (get_session_key(self.session_key, session_id) or "").strip() or MAIN
 
 
-def _digest(messages: Iterable[ChatMessage]) -> str:
+def _mark(messages: Iterable[ChatMessage]) -> int:
     """Hash a conversation, to recognise the turn. A message that is repeated at once counts once."""
-    digest, before = sha256(), ""
-    for message in messages:
-        line = f"{message.role}\0{render_text(message)}\0"
-        if line != before:
-            digest.update(line.encode("utf-8", "surrogatepass"))
-        before = line
-    return digest.hexdigest()
+    return hash(tuple(line for line, _ in groupby((message.role, render_text(message)) for message in messages)))

@@ -201,7 +201,7 @@ def is_text_block(block: object) -> bool:
 def _parse_arguments(arguments: object) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
             return {"text": arguments}
     return dict(arguments) if isinstance(arguments, Mapping) else {"text": str(arguments)}

@@ -245,7 +245,7 @@ class FlushCycle:
             if not is_own and not self._is_new:
                 return None
             chat_type = self.session.chat_type or disk.chat_type or get_chat_type(self.session.key)
-            base = {} if is_own else msgspec.structs.asdict(SessionState())
+            base = {"compaction_count": disk.compaction_count} if is_own else msgspec.structs.asdict(SessionState())
             return {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
 
         with self.lock:

@@ -68,17 +68,6 @@ async def test_an_agent_searches_and_reads(tools, streaming):
     assert set(shown[1]["parameters"]["properties"]) == {"path", "from", "lines"}
 
 
-async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
-    wrong = [make_call("memory_get", path="nowhere.md"), make_call("memory_search"), make_call("memory_get", input="?")]
-    goes_on = agent(tools, *wrong, SEARCH, "With Mrs. Groen.")
-    answer, outputs = await reported(goes_on)
-    assert answer == "With Mrs. Groen."
-    assert [output.raw_output["status"] for output in outputs[1:]] == ["invalid", "invalid", "ok"]
-    assert [output.is_error for output in outputs] == [True, True, True, False]
-    # What the model reads is the answer, with the way out, and no traceback of the program.
-    assert "missing required field `query`" in goes_on.llm.requests[2][-1].content
-
-
 def workflow(tools, *replies, **wishes):
     return AgentWorkflow.from_tools_or_functions(tools, llm=ScriptedLLM(script=respond_with(*replies)), **wishes)
 

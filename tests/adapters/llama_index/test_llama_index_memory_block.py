@@ -110,6 +110,8 @@ def test_the_transcript_is_that_of_the_session(memory, spoken):
 
 def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, spoken):
     class Bad:
+        __slots__ = ()
+
         def __str__(self):
             raise AttributeError("no name")
 
