@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.session import Session
     from openclaw_memory.flush.state import FlushRegistry
-    from openclaw_memory.types import Tool
-    from openclaw_memory.types.documents import Snapshot
+    from openclaw_memory.types.documents import Snapshot, Tool
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
     from openclaw_memory.workspace.session_log import SessionLog

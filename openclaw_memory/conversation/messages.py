@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.workspace.transcript_records import LABELS
 from openclaw_memory.workspace.transcript_records import get_text as get_text  # noqa: PLC0414 - public in this package
+from openclaw_memory.workspace.verbatim import is_spoken
 
 Message: TypeAlias = Mapping[str, Any]
 
 # The roles of a tool's answer: OpenClaw's and OpenAI's.
 RESULT_ROLES = frozenset({"toolResult", "tool"})
-_INSTRUCTIONS = frozenset({"system", "developer"})
 _RECALLING = ("memory_search", "memory_get")  # the ends of names: `memory_tools` puts that of a memory before them
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
@@ -138,8 +138,7 @@ def drop_recalled(messages: Sequence[Message]) -> list[Message]:
     spoken: list[Message] = []
     for message in messages:
         name = message.get("toolName") or message.get("name") or tools.get(get_answered_call(message) or "") or ""
-        is_ours = is_result(message) and str(name).endswith(_RECALLING)
-        if not is_ours and message.get("role") not in _INSTRUCTIONS and message.get("type") != "compaction":
+        if not (is_result(message) and str(name).endswith(_RECALLING)) and is_spoken(message):
             text = get_text(message)
             words = strip_recalled(text)
             spoken.append(message if words == text else with_text(message, words))

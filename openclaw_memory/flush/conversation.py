@@ -115,7 +115,6 @@ class Conversation:
         """Flush the messages since the latest flush if it is due; without `tokens`, before a cut."""
         ids = {message.get("id") for message in messages}
         new = self.log.read_messages_since(self.flush.state.flushed_bytes)
-        is_cut = tokens is None
         if any(message["id"] in ids for message in new):
             run_flush(
                 self.flush,
@@ -125,8 +124,8 @@ class Conversation:
                     room=self.flush.rules.get_compaction_threshold(self.flush.window),
                 ),
                 tokens=tokens,
-                compacting=is_cut,
-                flushed=False if is_cut else None,
+                compacting=tokens is None,
+                flushed=False if tokens is None else None,
             )
 
     def _ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Message:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from itertools import dropwhile
+from typing import TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
@@ -17,9 +18,9 @@ from openclaw_memory.conversation.thresholds import check_window, find_flush_rea
 _MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
 _MAX_RUNS = 1024  # frameworks do not report that a call was cancelled
 _MAX_MESSAGES = 10_000  # of a conversation, flushed or not
-_TELLING_CHARS = 8  # of a reply by which its conversation is known
-_QUOTED_CHARS = 12  # a prompt that has a message of so many was made of the conversation
+_TELLING_CHARS = 8  # of a text by which its conversation is known, in a call or quoted in a prompt
 
+_Marked: TypeAlias = tuple[int, Message]  # a message with what identifies it
 K = TypeVar("K")
 V = TypeVar("V")
 # Flushes messages of a conversation, given its key, its tokens, and whether they are about to be lost; returns False if
@@ -39,8 +40,8 @@ class _Conversation(Struct):
     """Keep the marks of messages that a flush has seen, and the others: of the conversation, and of other calls."""
 
     flushed: OrderedDict[int, None] = field(default_factory=OrderedDict)
-    pending: list[Message] = field(default_factory=list)
-    extras: list[Message] = field(default_factory=list)
+    pending: list[_Marked] = field(default_factory=list)
+    extras: list[_Marked] = field(default_factory=list)
     latest: list[str] = field(default_factory=list)  # the last texts of the latest call
     turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
@@ -88,10 +89,10 @@ class ConversationDetector:
             run_id: Identifies the call.
             key: The key of the conversation.
             messages: The messages that the model is shown; at least one.
-            tokens: Their size as the caller counts it.
+            tokens: Their size as the caller counts it; by default four characters a token.
         """
         with self._lock:
-            _put(self.runs, run_id, Run(key, messages, tokens), _MAX_RUNS)
+            _put(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MAX_RUNS)
 
     def count_tokens(self, run_id: Hashable, tokens: int) -> None:
         """Note the tokens that the provider has reported for a call so far.
@@ -115,8 +116,8 @@ class ConversationDetector:
         with self._lock:
             run = self.runs.pop(run_id, None)
         if run is not None:
-            messages = list(run.messages) if reply is None else [*run.messages, reply]
-            self._follow(run.key, messages, max(tokens, run.tokens, estimate_tokens(messages)))
+            replies = [] if reply is None else [reply]
+            self._follow(run.key, [*run.messages, *replies], max(tokens, run.tokens + estimate_tokens(replies)))
 
     def fail_call(self, run_id: Hashable, error: BaseException) -> None:
         """Flush if a call was refused as too long; forget calls that failed otherwise.
@@ -132,32 +133,31 @@ class ConversationDetector:
 
     def _follow(self, key: str, messages: Sequence[Message], tokens: int, *, is_refused: bool = False) -> None:
         """Add the new messages of a call to its conversation, and flush if it is due."""
+        marked = [(_mark(message), message) for message in messages]
         with self._lock:
             conversation = self._get(key)
-            flushed, marks = conversation.flushed, [_mark(message) for message in messages]
-            history = flushed.keys() | {_mark(message) for message in conversation.pending}
-            extras = {_mark(message) for message in conversation.extras}
+            flushed, extras = conversation.flushed, {mark for mark, _ in conversation.extras}
+            history = flushed.keys() | {mark for mark, _ in conversation.pending}
             # Replies such as "ok" are the same in any conversation.
-            telling = [mark for mark, message in zip(marks, messages, strict=True) if _is_telling(message)]
+            telling = [mark for mark, message in marked if _is_telling(message)]
             is_own = not history or not history.isdisjoint(telling)
             if not is_own and (len(messages) <= 2 or extras.isdisjoint(telling)):
                 if _is_quoting(messages, conversation.latest):
                     return
-                conversation.extras = [*conversation.extras, *messages][-_MAX_MESSAGES:]
-                batch, is_cut = conversation.extras, is_refused
-                tokens = max(tokens, estimate_tokens(batch))
+                batch = conversation.extras = [*conversation.extras, *marked][-_MAX_MESSAGES:]
+                is_cut, tokens = is_refused, max(tokens, _count(batch))
             else:
                 if not is_own:  # a call for something else went on: it is the conversation now
                     conversation.pending, conversation.extras = [*conversation.pending, *conversation.extras], []
                 # What is new above what is known, such as a summary, is made of it.
-                first = next((at for at, mark in enumerate(marks) if mark in history), 0) if is_own else 0
-                first = next((at for at in range(first, len(marks)) if marks[at] not in flushed), len(marks))
-                left_out = _find_left_out(conversation.pending, messages[first:])
+                first = next((at for at, (mark, _) in enumerate(marked) if mark in history), 0) if is_own else 0
+                new = list(dropwhile(lambda pair: pair[0] in flushed, marked[first:]))
+                left_out = _find_left_out(conversation.pending, new)
                 if left_out and left_out[0] is not conversation.pending[0]:  # steps of an agent, which are shown once
                     conversation.extras, left_out = [*conversation.extras, *left_out][-_MAX_MESSAGES:], []
-                batch = conversation.pending = [*left_out, *messages[first:]][-_MAX_MESSAGES:]
+                batch = conversation.pending = [*left_out, *new][-_MAX_MESSAGES:]
                 is_cut = is_refused or bool(left_out)
-                if not is_cut and 2 * estimate_tokens(batch) <= estimate_tokens(messages):
+                if not is_cut and len(batch) < len(marked) and 2 * _count(batch) <= _count(marked):
                     batch = []
             conversation.latest = [get_text(message) for message in messages[-2:]]
         self._flush(key, batch, tokens, is_cut=is_cut)
@@ -171,8 +171,10 @@ class ConversationDetector:
         """
         with self._lock:
             conversation = self._get(key)
-            messages = conversation.pending if conversation.flushed else conversation.pending or request
-        self._flush(key, messages, is_cut=True)
+            marked = conversation.pending
+            if not (marked or conversation.flushed):
+                marked = [(_mark(message), message) for message in request]
+        self._flush(key, marked, is_cut=True)
 
     def finish(self, key: str | None = None) -> None:
         """Flush, of a conversation that is over, the messages that no flush was shown.
@@ -181,10 +183,9 @@ class ConversationDetector:
             key: The key of the conversation; None for all of them.
         """
         with self._lock:
-            ended = [(name, [*talk.pending, *talk.extras]) for name, talk in self._conversations.items()]
-        for name, messages in ended:
-            if messages and key in {None, name}:
-                self._flush(name, messages, is_cut=True)
+            conversations = dict(self._conversations) if key is None else {key: self._get(key)}
+        for name, conversation in conversations.items():
+            self._flush(name, [*conversation.pending, *conversation.extras], is_cut=True)
 
     def is_call_prompt(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
@@ -197,33 +198,32 @@ class ConversationDetector:
             under_way = [run.messages for run in self.runs.values() if run.key == key]
         return any(all(get_text(message) in prompt for message in messages) for messages in under_way)
 
-    def _flush(self, key: str, messages: Sequence[Message], tokens: int = 0, *, is_cut: bool = False) -> None:
+    def _flush(self, key: str, marked: Sequence[_Marked], tokens: int = 0, *, is_cut: bool = False) -> None:
         """Flush messages if a flush is due, and take them for flushed unless no turn could be held."""
-        if not messages or not find_flush_reason(
-            self._rules(key), window=self.window, tokens=tokens, compacting=is_cut
-        ):
+        rules = self._rules(key)
+        if not marked or not find_flush_reason(rules, window=self.window, tokens=tokens, compacting=is_cut):
             return
         with self._lock:
             conversation = self._get(key)
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            marks = [mark for mark in map(_mark, messages) if mark not in conversation.flushed]
-            taken = {id(message) for message in messages}
+            marks = [mark for mark, _ in marked if mark not in conversation.flushed]
             if not marks:
                 return
             for mark in marks:
                 _put(conversation.flushed, mark, None, _MAX_MESSAGES)
-            before = conversation.pending, conversation.extras
-            conversation.pending, conversation.extras = ([m for m in old if id(m) not in taken] for old in before)
+            taken = set(map(id, marked))
+            conversation.pending = [pair for pair in conversation.pending if id(pair) not in taken]
+            conversation.extras = [pair for pair in conversation.extras if id(pair) not in taken]
 
         def save() -> None:
             is_held = False
             try:
                 with conversation.turn:
-                    is_held = self._save(key, messages, tokens, is_cut)
+                    is_held = self._save(key, [message for _, message in marked], tokens, is_cut)
             finally:
                 if not is_held:
                     with self._lock:
-                        conversation.pending = [*messages, *conversation.pending]
+                        conversation.pending = [*marked, *conversation.pending]
                         for mark in marks:
                             conversation.flushed.pop(mark, None)
 
@@ -237,8 +237,13 @@ class ConversationDetector:
 
 def _mark(message: Message) -> int:
     """Identify a message by its words: its id may differ from call to call, and so may recalled text in it."""
-    calls = [(name, arguments) for _, name, arguments in read_calls(message)]
-    return hash((message.get("role"), strip_recalled(get_text(message)), str(calls) if calls else ""))
+    role = message.get("role")
+    calls = [(name, arguments) for _, name, arguments in read_calls(message)] if role == "assistant" else []
+    return hash((role, strip_recalled(get_text(message)), str(calls) if calls else ""))
+
+
+def _count(marked: Sequence[_Marked]) -> int:
+    return estimate_tokens(message for _, message in marked)
 
 
 def _is_telling(message: Message) -> bool:
@@ -246,19 +251,19 @@ def _is_telling(message: Message) -> bool:
     return message.get("role") == "user" or len(get_text(message)) >= _TELLING_CHARS
 
 
-def _find_left_out(pending: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
+def _find_left_out(pending: Sequence[_Marked], new: Sequence[_Marked]) -> list[_Marked]:
     """Return the pending messages that a call does not show any more."""
-    marks, visible = [_mark(message) for message in pending], [_mark(message) for message in messages]
+    marks, visible = [mark for mark, _ in pending], [mark for mark, _ in new]
     for at in range(len(marks)):
         if marks[at] in visible[:1] and marks[at:] == visible[: len(marks) - at]:
             return list(pending[:at])
-    return [message for message, mark in zip(pending, marks, strict=True) if mark not in {*visible}]
+    return [pair for pair in pending if pair[0] not in {*visible}]
 
 
 def _is_quoting(messages: Sequence[Message], texts: Sequence[str]) -> bool:
     """Return whether a call is a prompt that was made of a conversation, to rewrite its last question for example."""
     prompt = get_text(messages[0])
-    quoted = (text for text in texts if len(text) >= _QUOTED_CHARS and not prompt.startswith(text))
+    quoted = (text for text in texts if len(text) >= _TELLING_CHARS and not prompt.startswith(text))
     return len(messages) <= 2 and any(text in prompt or escape(text) in prompt for text in quoted)
 
 
