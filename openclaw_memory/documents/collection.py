@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -18,7 +19,6 @@ from openclaw_memory.documents.conversion import (
     Where,
     check_ids,
     check_k,
-    check_question,
     copy_document,
     describe_vector,
     iterate_hits,
@@ -557,13 +557,14 @@ class Documents:
         name = find_identity(counts, identity)
         results: Results = []
         if name is not None:
-            check_question(unit, int(name.rpartition("#")[2]))
             hits = iterate_hits(store, partial(store.search_vector, unit, identity=name, where=scope), k)
             own = ((self.read(stored.path), score) for stored, score in hits)
             of_model = ((document, score) for document, score in own if document and document.model == identity)
             results = take_distinct(of_model, k, accepts)
         if not _is_of(store, identity):
             return results
+        if name is not None and counts[name] == (self._vectors.count_files(store),) * 2:  # no document needs its chunks
+            scope = dataclasses.replace(scope or ChunkScope(self._collection), is_of_people=True)
         least = results[-1][1] if len(results) == k else -1.0
         has_own = cache(lambda path: name is not None and find_vector(store, path, name) is not None)
         by_chunks = self._rank_by_chunks(store, unit, k, accepts, scope, least, has_own)

@@ -25,7 +25,6 @@ Where: TypeAlias = Callable[[Document], bool]
 WIDER = 16
 # The fields that this library itself writes.
 OWN_FIELDS = frozenset({"id", "collection", "metadata", EMBEDDING})
-# The least cosine of two vectors of one text by one model, whatever rounding and batches do to them.
 
 
 def read_document(path: str, cached: CachedDocument | None, name: str = "") -> Document | None:
@@ -143,19 +142,6 @@ def describe_vector(row: Vector, model: str, *, is_kept: bool) -> dict[str, Any]
     """
     fields: dict[str, Any] = {MODEL: model, "dims": len(row)}
     return {EMBEDDING: fields | ({KEY: sha256(row.astype("<f4").tobytes()).hexdigest()} if is_kept else {})}
-
-
-def check_question(unit: Vector, dims: int) -> None:
-    """Raise EmbedderError if the vector of a question does not have `dims` dimensions, or is not finite."""
-    import numpy as np
-
-    if unit.shape != (dims,):
-        raise EmbedderError(
-            f"the query vector has shape {unit.shape}, the vectors that came with documents have {dims} dimensions: "
-            "embed the question with the model of the documents"
-        )
-    if not np.isfinite(unit).all():
-        raise EmbedderError("the query vector holds a NaN or an infinity; check the embedder")
 
 
 def check_ids(ids: object) -> None:

@@ -94,9 +94,10 @@ class ChunkScope:
     ids: frozenset[str] | None = None
     parts_of: frozenset[str] | None = None
     folder: str = ""
+    is_of_people: bool = False
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
-        if not path.startswith(self.folder):
+        if not path.startswith(self.folder) or (self.is_of_people and path.startswith(_BELOW)):
             return False
         key, whole = metadata.get(DOCUMENT), metadata.get(PART_OF)
         if not path.startswith(_BELOW):  # of a person

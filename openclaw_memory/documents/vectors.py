@@ -39,6 +39,7 @@ class DocumentVectors:
         self._error = ""  # of the source, when it was to make lost vectors
         self._attempt: object = None  # the latest one in vain
         self._lock = threading.Lock()
+        self._counted: tuple[object, int] = None, 0
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""
@@ -47,6 +48,13 @@ class DocumentVectors:
     def take(self, source: VectorSource | None) -> None:
         """Keep this source as the latest one, if there is one."""
         self._source = source or self._source
+
+    def count_files(self, store: Store) -> int:
+        """Return the number of indexed files in the folder of documents."""
+        files = store.get_files()
+        if self._counted[0] is not files:
+            self._counted = files, sum(path.startswith(f"{DOCUMENTS_FOLDER}/") for path in files)
+        return self._counted[1]
 
     def check_not_lost(self, model: str) -> None:
         """Raise EmbedderError if all vectors of the unnamed model are lost, and this is it."""
