@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Source, Tool
 
 
+_NAMES = frozenset({"search", "get", "append", "edit", "forget", "promote", "remember", "confirm", "erase"})
+
+
 class MemoryTool(FunctionTool):
     """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
@@ -55,7 +58,7 @@ class MemoryTool(FunctionTool):
 
 
 class OpenClawToolSpec(BaseToolSpec):
-    """The memory's tools as a tool spec: `memory_search` and `memory_get`, `memory_append` by default, and others.
+    """The memory's tools as a tool spec, by default `memory_search`, `memory_get` and `memory_append`.
 
     `spec_functions` has the names of the tools, each of which is a function of the spec that answers with JSON text.
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
@@ -64,43 +67,41 @@ class OpenClawToolSpec(BaseToolSpec):
     Args:
         memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, whose values come
             from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
+        include: Which tools: `search`, `get`, `append`; `edit`, `forget` and `promote`, which change lines; `remember`
+            and `confirm`, for records; and `erase`, which forgets lines confirmed by the hash of a plan. In the run of
+            an agent, a hash that is not in the user's message is refused.
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
             `session_key` in its `Context`, its state (`initial_state`) or LlamaIndex's `instrument_tags`, else the
             `session_id` of its `Memory`.
-        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`. Default: no.
-        append: Whether to add `memory_append`. Default: yes.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
         name: The prefix of the tools' names, for an agent with several memories: `work` makes
             `work_memory_search`.
-        records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
-        erase: Whether to add `memory_erase`, which forgets lines confirmed by the hash of a plan. In the
-            run of an agent, a hash that is not in the user's message is refused. Default: no.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
-            no value for the template.
+        ConfigError: `include` has an unknown tool; `source` is unknown, or given with `erase`; `name` cannot be part of
+            a tool's name; or a run has no value for the template.
     """
 
     def __init__(
         self,
         memory: MemoryChoice,
+        include: Sequence[str] = ("search", "get", "append"),
         session_key: str | None = None,
-        edit: bool = False,
-        append: bool = True,
         source: Source | None = None,
         name: str | None = None,
-        records: bool = False,
-        erase: bool = False,
     ) -> None:
-        choice = RunMemory.read_choice(memory)
-        wishes: dict[str, Any] = {"edit": edit, "append": append, "records": records, "source": source, "name": name}
+        choice, names = RunMemory.read_choice(memory), {*include}
+        if unknown := names - _NAMES:
+            raise ConfigError(f"there is no tool {min(unknown)!r}: include takes {', '.join(sorted(_NAMES))}")
+
+        edit, erase = not names.isdisjoint({"edit", "forget", "promote"}), "erase" in names and read_user_message
+        wishes: dict[str, Any] = {"edit": edit, "records": True, "erase": erase, "source": source, "name": name}
 
         def make_tools() -> dict[str, Tool]:
             key = get_session_key(session_key)
-            used = partial(lease_run_memory, choice, key)
-            tools = memory_tools(used, session_key=key, **wishes, erase=erase and read_user_message)
-            return {tool.name: tool for tool in tools}
+            tools = memory_tools(partial(lease_run_memory, choice, key), session_key=key, **wishes)
+            return {tool.name: tool for tool in tools if tool.name.rpartition("memory_")[2] in names}
 
         self._tools = {tool: MemoryTool(partial(lambda tool: make_tools()[tool], tool)) for tool in make_tools()}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
@@ -125,10 +126,7 @@ class OpenClawToolSpec(BaseToolSpec):
             elif hasattr(self, name):  # a method of a class that was made of this one
                 tools += super().to_tool_list([chosen_function], func_to_metadata_mapping)
             else:
-                raise ConfigError(
-                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: others come with edit=True, "
-                    "append=True, records=True or erase=True"
-                )
+                raise ConfigError(f"there is no tool {name!r} here, only {', '.join(self._tools)}: include it")
         return tools
 
 

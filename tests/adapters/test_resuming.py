@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 from processes import ROOT, python
 
 from openclaw_memory import Memory
-from openclaw_memory.conversation import get_text, prepare_for_model
+from openclaw_memory.conversation import prepare_for_model
 
 TOLD, KNOWN = "Onthoud: de code van de boot is 4711, en hij heet Zeemeeuw.", "Genoteerd, kapitein."
 ASKED, ANSWER = "¿Cómo se llama el barco y cuál es su código?", "El barco se llama Zeemeeuw, y su código es 4711."
@@ -72,45 +71,9 @@ class LangChain:
         return [(message.type, message.text) for message in self.model.requests[-1].messages]
 
 
-class LlamaIndex:
-    """An agent that keeps its end after each turn."""
-
-    def __init__(self, memory: Memory, dies: Callable[[], None] | None = None) -> None:
-        workflow = pytest.importorskip("llama_index.core.agent.workflow")
-        from llama_index_openclaw_memory.testing import ScriptedLLM
-
-        def script(messages: Any, _tools: Any) -> str:
-            return reply("\n".join(message.content or "" for message in messages), dies)
-
-        self.memory, self.llm = memory, ScriptedLLM(script=script)
-        self.agent = workflow.FunctionAgent(tools=[], llm=self.llm)
-
-    def say(self, text: str, before: Any = ()) -> str:
-        from llama_index.core.base.llms.types import ChatMessage
-
-        async def run() -> Any:
-            return await self.agent.run(user_msg=text, chat_history=list(before))
-
-        answer = asyncio.run(run()).response
-        said = [*before, ChatMessage(text, role="user"), answer]
-        messages = [{"role": message.role.value, "content": message.content} for message in said]
-        self.memory.sessions.snapshot(SESSION, messages)
-        return answer.content
-
-    def resumed(self) -> Any:
-        from llama_index.core.base.llms.types import ChatMessage
-
-        said = [one for one in self.memory.sessions.resume(SESSION) if one["role"] in ("user", "assistant")]
-        return [ChatMessage(get_text(message), role=message["role"]) for message in said]
-
-    def given(self) -> list[tuple[str, str]]:
-        return [(message.role.value, message.content or "") for message in self.llm.requests[-1]]
-
-
 AGENTS: dict[str, Callable[..., Any]] = {
     "LangChain": LangChain,
     "LangChain with a transcript": lambda *given: LangChain(*given, transcript=True),
-    "LlamaIndex": LlamaIndex,
 }
 
 
@@ -118,7 +81,7 @@ def told_and_killed(folder: str, kind: str, dies: Callable[[], None]) -> None:
     memory = Memory.open(folder, embedder=None)
     agent = AGENTS[kind](memory, dies)
     assert agent.say(TOLD) == KNOWN
-    agent.say("En hoe laat is het hoogwater?", agent.resumed() if kind == "LlamaIndex" else ())
+    agent.say("En hoe laat is het hoogwater?")
 
 
 def check_answer(folder: Path, kind: str) -> None:
@@ -126,11 +89,10 @@ def check_answer(folder: Path, kind: str) -> None:
         agent = AGENTS[kind](memory)
         assert agent.say(ASKED, agent.resumed()) == ANSWER
         given = agent.given()
-        user, assistant = ("human", "ai") if kind.startswith("LangChain") else ("user", "assistant")
         assert [one for one in given if one[1] in {TOLD, KNOWN, ASKED}] == [
-            (user, TOLD),
-            (assistant, KNOWN),
-            (user, ASKED),
+            ("human", TOLD),
+            ("ai", KNOWN),
+            ("human", ASKED),
         ]
         # Each thing was said once, and is kept once.
         kept = [message.get("content") for message in memory.sessions.resume(SESSION)]

@@ -42,6 +42,13 @@ def paths(answer: Mapping[str, Any]) -> set[str]:
     return {result["path"] for result in answer["results"]}
 
 
+def names_of(*, append: bool = True, edit: bool = False, records: bool = False, erase: bool = False) -> list[str]:
+    """The names that an adapter includes for wishes of the core's `memory_tools`."""
+    wishes = {("append",): append, ("edit", "forget", "promote"): edit, ("remember", "confirm"): records}
+    names = [name for several, is_wanted in wishes.items() if is_wanted for name in several]
+    return ["search", "get", *names, *["erase"] * erase]
+
+
 class ToolsContract:
     """The memory's tools as tools of a framework.
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from chat_scripts import chat_with, run, says, thread
-from contract_agents import KEY, LINE, QUESTION, ToolsContract
+from contract_agents import KEY, LINE, QUESTION, ToolsContract, names_of
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -26,10 +26,9 @@ def tools(memory):
     return {tool.name: tool for tool in choose_tools(memory, edit=True)}
 
 
-def choose_tools(memory, *, append=True, edit=False, records=False, erase=False, **options):
-    wishes = {("append",): append, ("edit", "forget", "promote"): edit, ("remember", "confirm"): records}
-    names = [name for several, is_wanted in wishes.items() if is_wanted for name in several]
-    return memory_tools(memory, include=["search", "get", *names, *["erase"] * erase], **options)
+def choose_tools(memory, source=None, session_key=None, name=None, **wishes):
+    options = {"source": source, "session_key": session_key, "name": name}
+    return memory_tools(memory, include=names_of(**wishes), **options)
 
 
 class Standard:

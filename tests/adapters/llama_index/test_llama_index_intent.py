@@ -18,7 +18,7 @@ async def said_to(memory, block, *messages, replies=("Vale.",), session_id="agen
     """Say messages to an agent, and return what it was shown as system messages, in each call of its model, and said."""
     llm = ScriptedLLM(script=respond_with(*replies))
     chat = ChatMemory.from_defaults(session_id=session_id, memory_blocks=[block], token_limit=30_000)
-    agent = FunctionAgent(tools=OpenClawToolSpec(memory, edit=True).to_tool_list(), llm=llm, system_prompt="Be kind.")
+    agent = FunctionAgent(tools=OpenClawToolSpec(memory).to_tool_list(), llm=llm, system_prompt="Be kind.")
     for message in messages:
         await agent.run(message, memory=chat)
     shown = ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.requests]

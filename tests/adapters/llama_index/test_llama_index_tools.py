@@ -4,7 +4,7 @@ import json
 from typing import ClassVar
 
 import pytest
-from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, paths
+from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, names_of, paths
 from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata, ToolOutput
@@ -28,7 +28,12 @@ def memory(synced):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.metadata.name: tool for tool in OpenClawToolSpec(memory, edit=True).to_tool_list()}
+    return {tool.metadata.name: tool for tool in choose_tools(memory, edit=True)}
+
+
+def choose_tools(memory, source=None, session_key=None, name=None, **wishes):
+    options = {"source": source, "session_key": session_key, "name": name}
+    return OpenClawToolSpec(memory, names_of(**wishes), **options).to_tool_list()
 
 
 class Calls(Workflow):
@@ -50,7 +55,7 @@ async def call_in_run(tool, arguments, is_async=False, conversation=None, **stor
 
 
 class TestContract(ToolsContract):
-    of = (lambda memory, **wishes: OpenClawToolSpec(memory, **wishes).to_tool_list(),)
+    of = (choose_tools,)
     lacks: ClassVar = {"additionalProperties"}  # which LlamaIndex leaves out of every schema
 
     def shown(self, tool):
@@ -120,8 +125,8 @@ def names(tools):
 
 
 async def test_a_spec_has_the_tools_which_can_be_called_and_chosen(memory):
-    spec = OpenClawToolSpec(memory, GROUP, edit=True, append=False)
-    assert spec.spec_functions == ["memory_search", "memory_get", "memory_edit", "memory_forget", "memory_promote"]
+    spec = OpenClawToolSpec(memory, ("forget", "get", "search"), GROUP)
+    assert spec.spec_functions == ["memory_search", "memory_get", "memory_forget"]
     assert names(spec.to_tool_list()) == spec.spec_functions
     if hasattr(spec, "to_tool_list_async"):  # older versions have none
         assert names(await spec.to_tool_list_async()) == spec.spec_functions
@@ -131,8 +136,10 @@ async def test_a_spec_has_the_tools_which_can_be_called_and_chosen(memory):
     for some in (["memory_get"], [("memory_get", "memory_get")]):
         (get,) = spec.to_tool_list(spec_functions=some)
         assert get(**LINE).raw_output["from"] == 3
-    with pytest.raises(ConfigError, match=r"'memory_edit' here, only memory_search, memory_get.* edit=True"):
+    with pytest.raises(ConfigError, match="'memory_edit' here, only memory_search, memory_get, memory_append: include"):
         OpenClawToolSpec(memory).to_tool_list(["memory_edit"])
+    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes append, confirm"):
+        OpenClawToolSpec(memory, ["search", "delete"])
 
 
 class Query(BaseModel):
