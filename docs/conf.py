@@ -63,7 +63,7 @@ nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session._validate_choice"),
     ("py:class", "langchain_openclaw_memory.middleware.base.PromptMiddleware"),
     ("py:class", "langchain_openclaw_memory.middleware.intent.IntentState"),
-    ("py:class", "langchain_openclaw_memory.retriever._checked"),
+    ("py:class", "langchain_openclaw_memory.retrievers._checked"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.embeddings.callables.CallableEmbedder"),  # which `from_callable` is
     ("py:class", "openclaw_memory.errors.UndecodableError"),  # of which a sealed file is one kind

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from langchain_openclaw_memory._session import get_session_key, lease_run_memory
-from langchain_openclaw_memory.retriever import to_documents
+from langchain_openclaw_memory.retrievers import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError

@@ -3,4 +3,4 @@ from .event_handler import MemoryFlushEventHandler as MemoryFlushEventHandler
 from .memory_block import OpenClawMemoryBlock as OpenClawMemoryBlock
 from .retriever import OpenClawRetriever as OpenClawRetriever
 from .tools import OpenClawToolSpec as OpenClawToolSpec
-from .vectorstore import OpenClawVectorStore as OpenClawVectorStore
+from .vector_store import OpenClawVectorStore as OpenClawVectorStore

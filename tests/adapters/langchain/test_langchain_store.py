@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 from index_files import index_folder
-from langchain_openclaw_memory import langgraph_store
-from langchain_openclaw_memory.langgraph_store import OpenClawStore
+from langchain_openclaw_memory import store as store_module
+from langchain_openclaw_memory.store import OpenClawStore
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
 
 from openclaw_memory import Memory
@@ -209,7 +209,7 @@ def test_what_is_put_and_what_is_returned_are_the_callers(store):
 def later(monkeypatch):
     """A function that lets minutes pass."""
     passed = [0.0]
-    monkeypatch.setattr(langgraph_store, "_now", lambda: time.time() + 60 * passed[0])
+    monkeypatch.setattr(store_module, "_now", lambda: time.time() + 60 * passed[0])
 
     def wait(minutes):
         passed[0] += minutes

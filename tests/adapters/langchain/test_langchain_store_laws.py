@@ -4,7 +4,7 @@ import tempfile
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_openclaw_memory.langgraph_store import OpenClawStore
+from langchain_openclaw_memory.store import OpenClawStore
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,17 +27,19 @@ from langgraph.store.base import (
     SearchItem,
     SearchOp,
     TTLConfig,
+    get_text_at_path,
+    tokenize_path,
     validate_op_namespace,
 )
 
 from langchain_openclaw_memory._session import describe_unknown, use_run_memory
-from langchain_openclaw_memory._store_items import format_item, parse_item
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import item_files
 from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
+_LOG = logging.getLogger(__name__)
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_BYTES = 2000  # of a path within the workspace: systems limit the whole path to 4096
 # A read puts off the end of an item if so much of its time has passed: not each one touches the file.
@@ -51,9 +54,10 @@ class OpenClawStore(BaseStore):
     several, an edit of the body is logged, and changes nothing. Notes that people wrote are not items, and are neither
     overwritten nor deleted. Secrets are masked in searches; `get` returns a value as it was put.
 
-    It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
-    live are kept. A search with a query first indexes the items of its namespace that have changed, unless another
-    process syncs for long. Items that the query does not find follow, unscored, up to the limit.
+    It answers as LangGraph's `InMemoryStore` does; the guide has a table of the differences, and says how times to live
+    are kept. What is put is indexed at once, unless another process syncs for long. What people change in a file `get`
+    returns from then on, and searches know from the next sync on. Items that the query does not find follow, up to the
+    limit, without a score.
     """
 
     __slots__ = ("_caches", "_choice", "_fields", "_memory", "ttl_config")
@@ -199,7 +203,7 @@ class OpenClawStore(BaseStore):
         if file is None:
             entries.pop(path, None)
         elif path not in entries or entries[path].file != file:
-            entries[path] = _Entry(file, parse_item(path, *file), _get_ttl(file[0]))
+            entries[path] = _Entry(file, _parse_item(path, *file), _get_ttl(file[0]))
         return entries.get(path)
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
@@ -236,7 +240,7 @@ class OpenClawStore(BaseStore):
             created_at = before.created_at if before else now
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
-            about, body = format_item(item, fields)
+            about, body = _format_item(item, fields)
             written.append((path, about if op.ttl is None else {**about, "ttl": op.ttl}, body))
         self._memory.documents.files.write(*written)
         self._memory.documents.files.delete(*deleted)
@@ -304,3 +308,51 @@ def _is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
         return False
     start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
     return all(expected in ("*", label) for label, expected in zip(namespace[start:], path, strict=False))
+
+
+def _format_item(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return front matter and body of an item; searches find its values at `paths`."""
+    times = (item.created_at, item.updated_at)
+    return item_files.make_file(item.namespace, item.key, item.value, times, _list_texts(item.value, paths), paths)
+
+
+def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+    """Return the item in a file; None if the file is something else, or its front matter is damaged."""
+    if not item_files.is_item(path, fields):
+        return None
+    namespace, key = tuple(fields["namespace"]), fields["key"]
+    try:
+        value = item_files.read_value(fields, text)
+        if not fields.get("text_at") and "index" in fields and not _is_shown(value, fields["index"], text):
+            _LOG.warning(
+                "%r was edited below its front matter, where searches look, and the item is unchanged: its text is "
+                "in several fields, so edit `value` above the text instead",
+                path,
+            )
+        created_at, updated_at = (_parse_time(fields[name]) for name in ("created_at", "updated_at"))
+    except (KeyError, TypeError, ValueError):
+        _LOG.warning("%r is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
+        return None
+    return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
+
+
+def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
+    """Tell whether a body is the unedited text of a value."""
+    return item_files.trim_body(text) == item_files.trim_body(item_files.make_body(_list_texts(value, paths), paths))
+
+
+def _parse_time(written: str) -> datetime:
+    """Parse a point in time, in local time if it was edited to have no zone."""
+    return datetime.fromisoformat(written).astimezone(UTC)
+
+
+def _list_texts(value: dict[str, Any], paths: Sequence[str]) -> list[item_files.Text]:
+    return [text for path in paths for text in _find_texts(value, path)]
+
+
+def _find_texts(value: dict[str, Any], path: str) -> Iterator[item_files.Text]:
+    if path == item_files.WHOLE:
+        yield from item_files.list_texts(value)
+        return
+    keys = tuple(tokenize_path(path))
+    yield from (item_files.Text(path, keys, text) for text in get_text_at_path(value, list(keys)))
