@@ -140,7 +140,7 @@ KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
         langchain().OpenClawSummarizationMiddleware(
             scripted_model(), at.memory, trigger=("messages", 2), keep=("messages", 1)
         ),
-        said,
+        [*said, "Bye."],  # the last message is not cut
     ),
     "LlamaIndex memory block": lambda at, said: kept_by_block(at, said),  # noqa: PLW0108 - defined below
     "command hook": lambda at, said: told_by_claude_code(at, "Stop", said),

@@ -118,10 +118,6 @@ class OpenClawIntentMiddleware(PromptMiddleware):
         answer = interrupt(question | ({"lines": suggestion["lines"]} if suggestion["kind"] == "forget" else {}))
         return self._update(state, {**suggestion, "agreed": answer is True})
 
-    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Ask the user, if that is due."""
-        return self.before_model(state, runtime)
-
     def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
         suggestion = self._get_suggestion(request.state)
         if suggestion is None:

@@ -88,7 +88,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         Give the agent the returned one alone; `summarization` is not changed, and may serve other agents.
 
         Args:
-            summarization: A `SummarizationMiddleware`, or one of a class of your own that is based on it.
+            summarization: A `SummarizationMiddleware`, or one of a class based on it, of which `before_model` and
+                `abefore_model` are called.
             memory: Where to save, as for the class.
             flush_model: The chat model that writes the memories, by default the one of `summarization`.
             session_key: The session to save under, as for the class.
