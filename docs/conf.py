@@ -73,7 +73,7 @@ nitpick_ignore = [
     ("py:obj", "openclaw_memory.flush.detector.M"),
     ("py:class", "openclaw_memory.flush.driver.M"),
     ("py:obj", "openclaw_memory.flush.driver.M"),
-    ("py:class", "openclaw_memory.flush.cycle.FlushRegistry"),
+    ("py:class", "openclaw_memory.flush.state.FlushRegistry"),
     ("py:class", "openclaw_memory.flush.state.SessionState"),
     ("py:class", "openclaw_memory.embeddings.selection.T"),
     ("py:class", "openclaw_memory.embeddings.service.BatchApi"),

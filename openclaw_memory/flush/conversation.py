@@ -47,7 +47,7 @@ class Conversation:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that the model is view: after a compaction its summary and those that follow."""
+        """The messages that the model is shown: after a compaction its summary and those that follow."""
         return load_conversation(self.log)
 
     def send(self, text: str) -> str:
