@@ -121,6 +121,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Sessions.snapshot": lambda at, text: at.memory.sessions.snapshot("s4", [user("tea")], text),
     "Sessions.log": lambda at, text: at.memory.sessions.log("s2").append("user", text),
     "Sessions.flush": lambda at, text: refusal(at.memory.sessions.flush(Session("agent:main:main", "s3")).log.append("user", text)),
+    "Sessions.open_conversation": lambda at, text: at.memory.sessions.open_conversation(lambda *_: "Yes.", "s5").send(text),
     "Documents.add": lambda at, text: at.memory.documents.add([Document("new", text, {})]),
     "Documents.add, metadata": lambda at, text: at.memory.documents.add([Document("new", "tea", {"of": [text]})]),
     "DocumentFiles.write": lambda at, text: at.memory.documents.files.write(("memory/notes/n.md", {"of": text}, "tea")),

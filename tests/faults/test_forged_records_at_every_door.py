@@ -19,7 +19,8 @@ ASKED = Asked("What is the door code of the hut?", PATH, KEY)
 # They show what stands in talks or in notes of a day, or counts, paths and problems.
 OF_NO_RECORD = {
     "Notes.bootstrap", "Memory.status", "Control.inspect", "Control.forget", "Memory.heartbeat", "Sessions.snapshots",
-    "Sessions.resume", "Notes.edit, conflict", "Documents.read", "Documents.iterate", "Records.list_problems", "session start", "command status",
+    "Sessions.resume", "Notes.edit, conflict", "Documents.read", "Documents.iterate", "Records.list_problems", "session start",
+    "command status", "LangGraph store",
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from openclaw_memory.chunking.sliding_window import (
 from openclaw_memory.config.sections import CompactionConfig, SearchConfig, SessionsConfig, check_section
 from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import Flush, FlushTurn
+from openclaw_memory.flush import Flush
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
     VECTOR_SCORE,
@@ -242,14 +242,13 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     if not rules.flush:
         return None
     folder = Workspace(WorkspaceFiles(Path("/nowhere")), sessions=SessionsConfig(timezone=given.get("tz", "UTC")))
-    flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
-    turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
+    day = folder.get_time(datetime(2026, 11, 21, 12, tzinfo=UTC)).date()
     return {
         "softThresholdTokens": rules.get_soft_threshold(given.get("cw")),
         "forceFlushTranscriptBytes": rules.force_flush_bytes,
         "reserveTokensFloor": rules.get_reserve(given.get("cw")),
-        "relativePath": turn.path,
-        "promptHasNoReply": NO_REPLY in turn.prompt,
+        "relativePath": folder.files.find_day(day),
+        "promptHasNoReply": NO_REPLY in Flush.make_prompt(folder, rules, day),
     }
 
 

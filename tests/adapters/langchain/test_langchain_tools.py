@@ -55,10 +55,6 @@ class TestSearch(Standard, ToolsIntegrationTests):
     """As above."""
 
 
-class TestGet(Standard, ToolsIntegrationTests):
-    name, example = "memory_get", {"path": "memory/household.md", "from": 3, "lines": 1}
-
-
 class TestAppend(Standard, ToolsIntegrationTests):
     name, example = "memory_append", {"text": "Van Dam has a new van."}
 

@@ -109,7 +109,7 @@ def test_before_a_compaction_a_model_writes_down_what_should_last(memory):
     model = Model(NOTE)
     assert told(memory, "session.compacting", model, messages=TALK) == {"flush": "saved"}
     (asked,) = model.asked
-    assert "User: When does the ferry to Texel leave?\n\nAssistant: It leaves at seven." in asked
+    assert "User: When does the ferry to Texel leave?\nAssistant: It leaves at seven." in asked
     assert NOTE in note_of_today(memory)
 
 
