@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.events import locate_file, locate_files, observed
+from openclaw_memory.flush.session import Session, get_id
 from openclaw_memory.workspace.notes import MemoryPart
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.flush.conversation import Conversation, Model
     from openclaw_memory.flush.flush import Flush
-    from openclaw_memory.flush.session import Session
     from openclaw_memory.flush.state import FlushRegistry
     from openclaw_memory.types.documents import Snapshot, Tool
     from openclaw_memory.workspace import Workspace
@@ -29,18 +29,18 @@ class Sessions(MemoryPart):
         super().__init__(workspace, index)
         self.config, self.flushes = config, flushes
 
-    def log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
+    def log(self, session_id: Session | str, *, parent_session: str | None = None) -> SessionLog:
         """Return the writable transcript of a conversation; its lines are found after the next sync.
 
         Args:
-            session_id: The id of the session.
+            session_id: The session, or its id.
             parent_session: The id of the session that this one continues.
 
         Raises:
             InvalidInputError: The id is empty.
         """
         self._index.check_open()
-        return self._workspace.open_log(session_id, parent_session=parent_session)
+        return self._workspace.open_log(get_id(session_id), parent_session=parent_session)
 
     def flush(self, session: Session | str = "main", *, window: int | None = None) -> Flush:
         """Return the flush of a session, which saves memories before a compaction.
@@ -94,7 +94,7 @@ class Sessions(MemoryPart):
 
     @observed("snapshot", locate_file, writes=True)
     def snapshot(
-        self, session_id: str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
+        self, session_id: Session | str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
     ) -> Snapshot | None:
         """Keep the end of a session that ends or may be killed, and name it in today's note.
 
@@ -103,7 +103,7 @@ class Sessions(MemoryPart):
         A note that cannot be written is a warning in the log.
 
         Args:
-            session_id: The session.
+            session_id: The session, or its id.
             messages: The conversation, oldest first, each with `role` and `content`; None for the transcript's.
             summary: Its subject, for the note too, which others may be shown.
 
@@ -118,7 +118,7 @@ class Sessions(MemoryPart):
         self._index.check_open()
         from openclaw_memory.conversation.snapshots import save
 
-        snapshot = save(self._workspace, session_id, messages, summary, count=self.config.sessions.snapshot_messages)
+        snapshot = save(self._workspace, get_id(session_id), messages, summary)
         self._index.record_write()
         return snapshot
 
@@ -135,14 +135,14 @@ class Sessions(MemoryPart):
         return list_snapshots(self._workspace, session_id)
 
     @observed("resume")
-    def resume(self, session_id: str) -> list[Mapping[str, Any]]:
+    def resume(self, session_id: Session | str) -> list[Mapping[str, Any]]:
         """Return the messages to resume a session with, from its transcript, else its latest snapshot.
 
         Secrets are masked, calls of tools that nothing has answered are left out. The adapters make messages of
         LangChain and LlamaIndex of them.
 
         Args:
-            session_id: The session.
+            session_id: The session, or its id.
 
         Raises:
             NotFoundError: Nothing was kept of it.
@@ -151,4 +151,4 @@ class Sessions(MemoryPart):
         self._index.check_open()
         from openclaw_memory.conversation.snapshots import resume
 
-        return resume(self._workspace, session_id)
+        return resume(self._workspace, get_id(session_id))

@@ -13,8 +13,6 @@ from openclaw_memory.workspace.verbatim import is_spoken
 
 Message: TypeAlias = Mapping[str, Any]
 
-# The roles of a tool's answer: OpenClaw's and OpenAI's.
-RESULT_ROLES = frozenset({"toolResult", "tool"})
 _RECALLING = ("memory_search", "memory_get")  # the ends of names: `memory_tools` puts that of a memory before them
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
@@ -82,7 +80,7 @@ def is_result(message: Message) -> bool:
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
     """
-    return message.get("role") in RESULT_ROLES
+    return message.get("role") in {"toolResult", "tool"}  # OpenClaw's and OpenAI's
 
 
 def get_answered_call(message: Message) -> str | None:

@@ -76,7 +76,6 @@ def save(
     messages: Sequence[Message] | None = None,
     summary: str | None = None,
     *,
-    count: int = 15,
     now: datetime.datetime | None = None,
 ) -> Snapshot | None:
     """Keep the end of a session, and name it in the note of the day; see `Memory.sessions.snapshot`.
@@ -86,13 +85,12 @@ def save(
         session_id: The session.
         messages: The conversation, oldest first; None for that of the session's transcript.
         summary: Its subject.
-        count: How many of the last messages are kept; with 0 nothing is.
         now: The moment, by default this one.
     """
     policies = workspace.policies
     workspace.files.check_name(f"{TRANSCRIPTS}/{make_log_name(session_id)}")
     check_text(session_id, "the id of the session")
-    if not count:
+    if not (count := workspace.sessions.snapshot_messages):
         return None
     if messages is None:
         messages = workspace.open_log(session_id).read_messages()

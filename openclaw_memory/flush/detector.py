@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import dropwhile
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
@@ -21,8 +21,6 @@ _MAX_MESSAGES = 10_000  # of a conversation, flushed or not
 _TELLING_CHARS = 8  # of a text by which its conversation is known, in a call or quoted in a prompt
 
 _Marked: TypeAlias = tuple[int, Message]  # a message with what identifies it
-K = TypeVar("K")
-V = TypeVar("V")
 # Flushes messages of a conversation, given its key, its tokens, and whether they are about to be lost; returns False if
 # no turn could be held.
 Save = Callable[[str, Sequence[Message], int, bool], bool]
@@ -232,14 +230,14 @@ class ConversationDetector:
     def _get(self, key: str) -> _Conversation:
         with self._lock:
             conversation = self._conversations.get(key) or _Conversation()
-            return _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
+            _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
+            return conversation
 
 
 def _mark(message: Message) -> int:
     """Identify a message by its words: its id may differ from call to call, and so may recalled text in it."""
-    role = message.get("role")
-    calls = [(name, arguments) for _, name, arguments in read_calls(message)] if role == "assistant" else []
-    return hash((role, strip_recalled(get_text(message)), str(calls) if calls else ""))
+    calls = [(name, arguments) for _, name, arguments in read_calls(message)]
+    return hash((message.get("role"), strip_recalled(get_text(message)), str(calls) if calls else ""))
 
 
 def _count(marked: Sequence[_Marked]) -> int:
@@ -267,10 +265,9 @@ def _is_quoting(messages: Sequence[Message], texts: Sequence[str]) -> bool:
     return len(messages) <= 2 and any(text in prompt or escape(text) in prompt for text in quoted)
 
 
-def _put(cache: OrderedDict[K, V], key: K, value: V, most: int) -> V:
+def _put(cache: OrderedDict[Any, Any], key: Hashable, value: Any, most: int) -> None:
     """Keep a value as the latest one; drop the oldest of more than `most`."""
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > most:
         cache.popitem(last=False)
-    return value

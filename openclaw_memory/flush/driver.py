@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Future, wait
 from contextvars import copy_context
 from functools import partial
 from threading import Thread
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -20,8 +20,6 @@ from openclaw_memory.conversation.thresholds import Kind, is_overflow
 from openclaw_memory.flush.flush import MAX_CALLS, Flush, FlushTurn
 from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
 from openclaw_memory.types import Tool, ToolAnswer
-
-T = TypeVar("T")
 
 SMALLEST_PART = 256  # tokens: a model that can take less saves nothing
 _PART = "This is the conversation, or a part of it, as text:"
@@ -116,8 +114,7 @@ def run_flush(
         if wait([work], turn.timeout).done:
             work.result()
         else:
-            seconds = f"{turn.timeout:g} s of compaction.flush_timeout_seconds"
-            turn.fail(TimeoutError(f"the model took more than the {seconds}"))
+            turn.fail(TimeoutError(f"the model took more than {turn.timeout:g} s: compaction.flush_timeout_seconds"))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
@@ -169,9 +166,9 @@ async def arun_flush(flush: Flush, messages: Sequence[Message], bind: Bind, **op
             reply.cancel()
 
 
-def _run_in_thread(work: Callable[[], T]) -> Future[T]:
+def _run_in_thread(work: Callable[[], Any]) -> Future[Any]:
     """Run a function in a thread of its own, since one that hangs cannot be stopped."""
-    result: Future[T] = Future()
+    result: Future[Any] = Future()
     result.set_running_or_notify_cancel()  # it cannot be cancelled
 
     def run() -> None:

@@ -245,11 +245,6 @@ class FlushTurn:
         self._refusal = ""  # why the latest of them was refused
 
     @property
-    def open(self) -> bool:
-        """True until the turn ends."""
-        return self.outcome is None
-
-    @property
     def tool(self) -> Tool:
         """The only tool of the turn: it adds to today's note, see `append_new`."""
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)  # kept, it would keep a dropped turn alive
@@ -293,7 +288,7 @@ class FlushTurn:
         """
         text = reply if isinstance(reply, str) else ""
         with self._lock:
-            if not self.open:
+            if self.outcome is not None:
                 return
             if self.unwritten:
                 self._keep_messages(f"the text that the model wanted to save was not written: {self.unwritten}")
@@ -309,12 +304,12 @@ class FlushTurn:
             error: The error.
         """
         with self._lock:
-            if self.open:
+            if self.outcome is None:
                 self._keep_messages(f"{type(error).__name__}: {error}")
 
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         with self._lock:
-            if not self.open:
+            if self.outcome is not None:
                 return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
             now = self._flush.get_time()
             days = {(now - _AFTER_MIDNIGHT).date()} - {now.date()}

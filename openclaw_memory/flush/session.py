@@ -18,17 +18,28 @@ _GROUP_PARTS: dict[str, ChatType] = {
 
 
 class Session(Struct, frozen=True):
-    """A conversation.
+    """A conversation: which one it is, and with whom. Each part of a memory takes one, or its key alone.
 
     Attributes:
         key: OpenClaw's key, such as `main` or `agent:main:telegram:group:7`.
         id: Names the transcript; None for the id that `sessions.json` has for the key, else the key itself.
-        chat_type: Who takes part; None to read it from `sessions.json`, else from the key.
+        kind: The kind of chat; None to read it from `sessions.json`, else from the key.
+        user: Whose it is; None if it has no user of its own.
     """
 
     key: str = "main"
     id: str | None = None
-    chat_type: ChatType | None = None
+    kind: ChatType | None = None
+    user: str | None = None
+
+
+def get_id(session: Session | str) -> str:
+    """Return the id of a session, which names its transcript.
+
+    Args:
+        session: The session, or its id.
+    """
+    return session.id or session.key if isinstance(session, Session) else session
 
 
 def get_chat_type(key: str | None) -> ChatType:

@@ -84,7 +84,7 @@ def read_states(folder: Place) -> dict[str, SessionState]:
     return {key: _parse(entry) for key, entry in _read(folder)[0].items() if isinstance(entry, dict)}
 
 
-def update_state(folder: Place, key: str, change: Change) -> SessionState:
+def update_state(folder: Place, key: str, change: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
     """Change fields of the state of a session, and return the state once it is on disk.
 
     `change` returns the new fields for the state that it is given: None as a value removes a field, None in place of
@@ -231,7 +231,7 @@ class FlushCycle:
     @property
     def is_busy(self) -> bool:
         """True if a turn of the session is under way in this program."""
-        return any(turn.open for turn in self.turns.copy())
+        return any(turn.outcome is None for turn in self.turns.copy())
 
     def save(self, **changes: Any) -> bool:
         """Write fields of the state; return False if they cannot be written: they are kept, and written with the next.
@@ -244,7 +244,7 @@ class FlushCycle:
             is_own = disk.session_id in {None, self.session.id}
             if not is_own and not self._is_new:
                 return None
-            chat_type = self.session.chat_type or disk.chat_type or get_chat_type(self.session.key)
+            chat_type = self.session.kind or disk.chat_type or get_chat_type(self.session.key)
             base = {"compaction_count": disk.compaction_count} if is_own else msgspec.structs.asdict(SessionState())
             return {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
 
@@ -293,10 +293,10 @@ class FlushRegistry:
         session_id = session.id
         with suppress(OpenClawMemoryError):  # which is reported where the state is read
             session_id = session_id or read_states(folder).get(session.key, SessionState()).session_id
-        resolved = Session(session.key, session_id or session.key, session.chat_type)
+        resolved = Session(session.key, session_id or session.key, session.kind, session.user)
         fresh = FlushCycle(folder, resolved, is_new=session.id is not None)
         cycle = self.cycles.setdefault((folder, session.key, resolved.id), fresh)
-        if session.chat_type:
+        if session.kind:
             cycle.session = resolved
         idle = [name for name, old in self.cycles.copy().items() if not old.is_busy]
         for name in idle[:-_MAX_CYCLES]:

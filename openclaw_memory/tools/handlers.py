@@ -23,6 +23,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.events import acting_as
+from openclaw_memory.flush.session import Session
 from openclaw_memory.text.fence import fence_text, strip_recalled
 from openclaw_memory.text.quotation import check_source_name
 from openclaw_memory.text.redaction import explain_masks, redact
@@ -441,7 +442,7 @@ TOOLS: Mapping[str, type[ToolCall]] = {
 def memory_tools(
     memory: Memory | Callable[[], AbstractContextManager[Memory]],
     *,
-    session_key: str | None = None,
+    session_key: Session | str | None = None,
     edit: bool = False,
     append: bool = True,
     records: bool = False,
@@ -456,8 +457,9 @@ def memory_tools(
 
     Args:
         memory: The memory, or a function that returns the one of a call, for its time; see `lease_memory`.
-        session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md,
-            records nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
+        session_key: OpenClaw's, or a `Session`. In a group or channel, as it or `sessions.json` says, neither
+            MEMORY.md, USER.md, records nor transcripts are shown, and citations only if `config.recall.citations` is
+            `on`.
         edit: Whether to add memory_edit, memory_forget and memory_promote.
         append: Whether to add memory_append.
         records: Whether to add memory_remember and memory_confirm.
@@ -476,6 +478,7 @@ def memory_tools(
         raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
     if not callable(memory):
         check_memory(memory)
+    key = session_key.key if isinstance(session_key, Session) else session_key
     check_source(source)
     if erase and source is not None:
         raise ConfigError(f"memory_erase forgets in notes and transcripts alike: leave out source={source!r} or erase")
@@ -483,11 +486,11 @@ def memory_tools(
     def run(tool: type[ToolCall], arguments: object) -> ToolAnswer:
         lease = memory() if callable(memory) else nullcontext(memory)  # a ConfigError here is the program's mistake
         try:
-            with lease as used, acting_as(f"tool:{tool.name}", session=session_key):
+            with lease as used, acting_as(f"tool:{tool.name}", session=key):
                 # TypedQuery with each call: that a session is a group's may be written down after its first messages.
                 audience = find_audience(used, session_key, source)
                 read_user_message = erase if callable(erase) else lambda: None
-                context = Context(used, audience, session_key, edit, read_user_message)
+                context = Context(used, audience, key, edit, read_user_message)
                 return parse_arguments(tool, arguments).answer(context)
         except OpenClawMemoryError as error:
             return _refuse(error)

@@ -14,6 +14,7 @@ from openclaw_memory.tools.visibility import check_memory, find_audience, search
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
+    from openclaw_memory.flush.session import Session
     from openclaw_memory.memory import Memory
     from openclaw_memory.types import Source
 
@@ -101,7 +102,7 @@ def recall(
     max_chars: int | None = None,
     max_results: int | None = None,
     min_score: float | None = None,
-    session_key: str | None = None,
+    session_key: Session | str | None = None,
     source: Source | None = None,
     in_view: Iterable[Message] = (),
     name: str | None = None,
@@ -156,7 +157,7 @@ def compose_session_start(
     memory: Memory,
     tool_names: Collection[str] = (),
     *,
-    session_key: str | None = None,
+    session_key: Session | str | None = None,
     max_chars: int | None = None,
     name: str | None = None,
 ) -> str:

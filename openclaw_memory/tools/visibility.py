@@ -18,7 +18,7 @@ from openclaw_memory.errors import (
     OpenClawMemoryError,
     PathNotAllowedError,
 )
-from openclaw_memory.flush.session import get_chat_type, is_direct_key, is_group_key
+from openclaw_memory.flush.session import Session, get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.flush.state import read_states
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SearchResult, Source
@@ -98,12 +98,12 @@ def check_source(source: object) -> None:
         raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or leave it out for all")
 
 
-def find_audience(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
+def find_audience(memory: Memory, session: Session | str | None, source: Source | None = None) -> Audience:
     """Find who reads the answers of a session, by its key and its entry in `sessions.json`.
 
     Args:
         memory: The memory.
-        session_key: The session; see `memory_tools`. Without a key it is a direct chat.
+        session: The session, or its key; see `memory_tools`. Without one it is a direct chat.
         source: As for `memory_tools`.
 
     Raises:
@@ -111,6 +111,7 @@ def find_audience(memory: Memory, session_key: str | None, source: Source | None
         InvalidInputError: `session_key` is not a text.
     """
     check_source(source)
+    session_key, kind = (session.key, session.kind) if isinstance(session, Session) else (session, None)
     if session_key is not None and not isinstance(session_key, str):
         raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")
     rules = memory.config.recall
@@ -120,6 +121,7 @@ def find_audience(memory: Memory, session_key: str | None, source: Source | None
     except OpenClawMemoryError as error:
         kinds = {"direct" if is_direct else "unknown"}
         reason = "" if is_direct else f"it is unknown who reads along: {error}"
+    kinds |= {kind} if kind else set()
     is_several = not kinds <= {"direct"}
     if not (is_several or rules.assume_direct or kinds or is_direct):
         is_several, reason = True, "the session is not known to be a direct chat (recall.assume_direct is false)"
@@ -185,7 +187,7 @@ def search_for(
     memory: Memory,
     query: str,
     *,
-    session_key: str | None = None,
+    session_key: Session | str | None = None,
     audience: Audience | None = None,
     in_view: Iterable[Message] = (),
     max_results: int | None = None,

@@ -16,6 +16,7 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllo
 from openclaw_memory.text.fence import fence_text, strip_fenced
 from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.tools import memory_tools
+from openclaw_memory.workspace import Workspace
 
 NOON = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
 UTC = MemoryConfig(sessions=SessionsConfig(timezone="UTC"))
@@ -144,8 +145,8 @@ def test_nothing_is_kept_of_nothing_or_where_it_is_switched_off(memory):
     assert save(memory, messages=[]) is None
     assert save(memory, messages=[user(" "), call("c1")]) is None
     assert memory.sessions.snapshot("no such session") is None
-    off = snapshots.save(memory.workspace, "boats", BOATS, count=0)
-    assert off is None
+    off = Workspace(memory.workspace.files, sessions=SessionsConfig(snapshot_messages=0))
+    assert snapshots.save(off, "boats", BOATS) is None
     assert not (memory.workspace.root / ".memory").exists()
 
 

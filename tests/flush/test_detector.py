@@ -68,19 +68,6 @@ def test_what_a_history_is_cut_by_is_saved_once_whatever_else_is_asked(kept, ste
     assert max(Counter(text for text in saved.texts if "title" not in text).values(), default=1) == 1
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=30))
-def test_a_conversation_that_only_grows_to_its_window_is_saved_once_at_most(sizes):
-    saved = Saved()
-    detector, messages = watch(saved, window=200_000), []
-    for number, size in enumerate(sizes):
-        messages += [user(f"{number}.{at}") for at in range(size)]
-        if len(messages) > 100:
-            break
-        call(detector, messages, tokens=2_000 * len(messages))
-        messages.append(assistant("ok"))
-    assert len(saved.flushes) <= 1
-
-
 def test_after_a_compaction_only_what_is_new_is_shown_and_nothing_that_is_made_of_the_rest(saved):
     detector = watch(saved)
     call(detector, [user("a"), assistant("b"), user("c")], tokens=199_000)

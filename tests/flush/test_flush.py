@@ -412,7 +412,7 @@ def test_a_full_disk_costs_the_user_nothing_and_is_reported(flush, workspace, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic.os, "write", full)
-        while turn.open:
+        while turn.outcome is None:
             assert turn.tool.run({"text": "- a"}).data["status"] == "failed"
             turn.finish("NO_REPLY")
     assert turn.outcome == "lost"

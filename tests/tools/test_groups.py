@@ -83,10 +83,20 @@ def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memor
     tools = {tool.name: tool for tool in memory_tools(memory, session_key="s7")}
     assert tools["memory_get"].run({"path": "MEMORY.md"}).ok
     assert "Ines" in recall(memory, "trains", session_key="s7", min_score=0)
-    memory.sessions.flush(Session("s7", chat_type="group")).record_compaction()
+    memory.sessions.flush(Session("s7", kind="group")).record_compaction()
     assert tools["memory_get"].run({"path": "MEMORY.md"}).data["status"] == "not_allowed"
     assert "Ines" not in tools["memory_search"].run({"query": "trains", "minScore": 0}).text
     assert "Ines" not in recall(memory, "trains", session_key="s7", min_score=0)
+
+
+def test_one_session_says_to_each_part_who_reads_along_and_which_transcript_it_has(memory):
+    team = Session("main", "team", kind="group", user="anna")
+    assert "Ines" not in recall(memory, "trains", session_key=team, min_score=0)
+    tools = {tool.name: tool for tool in memory_tools(memory, session_key=team)}
+    assert tools["memory_get"].run({"path": "MEMORY.md"}).data["status"] == "not_allowed"
+    assert memory.sessions.log(team).path == memory.sessions.flush(team).log.path == "sessions/team.jsonl"
+    memory.sessions.log(team).append("user", "Hello, all.")
+    assert len(memory.sessions.resume(team)) == 1
 
 
 def test_where_it_is_unknown_who_reads_what_is_private_is_hidden_and_that_is_said(notes, memory, call, caplog):
