@@ -68,7 +68,7 @@ class DocumentFiles:
         self._lacking = self._lacking or "what was written"
         apply_change(self._service, documents.write, self._files, files)
 
-    @observed("get", lambda content, _, path: [] if content is None else [(path, "")])
+    @observed("get", lambda content, _, path, **__: [] if content is None else [(path, "")])
     def read(self, path: str, *, masked: bool = False) -> tuple[Mapping[str, Any], str] | None:
         """Return the fields and the text of a document; None if there is no file, a person's own, or a hidden record.
 
