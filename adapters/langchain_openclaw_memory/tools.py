@@ -14,7 +14,6 @@ from langchain_openclaw_memory._session import get_session_key, lease_run_memory
 from langchain_openclaw_memory.retrievers import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
@@ -78,9 +77,7 @@ def memory_tools(
         ConfigError: `include` has an unknown tool; `source` is unknown, or given with `erase`; `name` cannot be part of
             a tool's name; or a run has no value for the template.
     """
-    choice, names = RunMemory.read_choice(memory), {*include}
-    if unknown := names - _NAMES:
-        raise ConfigError(f"there is no tool {min(unknown)!r}: include takes {', '.join(sorted(_NAMES))}")
+    choice = RunMemory.read_choice(memory)
 
     def make_tools(
         config: RunnableConfig | None = None, user_message: Callable[[], str | None] = lambda: None
@@ -88,13 +85,12 @@ def memory_tools(
         every = core.memory_tools(
             partial(lease_run_memory, choice, config),
             session_key=get_session_key(session_key, config),
-            edit=not names.isdisjoint({"edit", "forget", "promote"}),
-            records=True,
+            include=include,
             source=source,
             name=name,
-            erase="erase" in names and user_message,
+            read_user_message=user_message,
         )
-        return {tool.name: tool for tool in every if tool.name.rpartition("memory_")[2] in names}
+        return {tool.name: tool for tool in every}
 
     return [
         MemoryTool(
@@ -107,7 +103,6 @@ def memory_tools(
     ]
 
 
-_NAMES = frozenset({"search", "get", "append", "edit", "forget", "promote", "remember", "confirm", "erase"})
 _RUNTIME = "runtime"  # the name under which LangGraph hands over a run, its state among the rest
 
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Source, Tool
 
 
-_NAMES = frozenset({"search", "get", "append", "edit", "forget", "promote", "remember", "confirm", "erase"})
-
-
 class MemoryTool(FunctionTool):
     """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
@@ -91,17 +88,12 @@ class OpenClawToolSpec(BaseToolSpec):
         source: Source | None = None,
         name: str | None = None,
     ) -> None:
-        choice, names = RunMemory.read_choice(memory), {*include}
-        if unknown := names - _NAMES:
-            raise ConfigError(f"there is no tool {min(unknown)!r}: include takes {', '.join(sorted(_NAMES))}")
-
-        edit, erase = not names.isdisjoint({"edit", "forget", "promote"}), "erase" in names and read_user_message
-        wishes: dict[str, Any] = {"edit": edit, "records": True, "erase": erase, "source": source, "name": name}
+        choice = RunMemory.read_choice(memory)
+        make = partial(memory_tools, include=include, source=source, name=name, read_user_message=read_user_message)
 
         def make_tools() -> dict[str, Tool]:
             key = get_session_key(session_key)
-            tools = memory_tools(partial(lease_run_memory, choice, key), session_key=key, **wishes)
-            return {tool.name: tool for tool in tools if tool.name.rpartition("memory_")[2] in names}
+            return {tool.name: tool for tool in make(partial(lease_run_memory, choice, key), session_key=key)}
 
         self._tools = {tool: MemoryTool(partial(lambda tool: make_tools()[tool], tool)) for tool in make_tools()}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)

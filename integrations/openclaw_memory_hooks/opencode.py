@@ -123,7 +123,7 @@ def _recall_for_message(event: Event, memory: Memory, _: Exchange) -> dict[str, 
 
 
 def _call_tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    tools = {tool.name: tool for tool in memory_tools(memory, append=False)}
+    tools = {tool.name: tool for tool in memory_tools(memory, include=("search", "get"))}
     name = _require_text(event, "tool")
     if name not in tools:
         raise InvalidInputError(f"there is no tool {name!r}: there are {', '.join(tools)}")

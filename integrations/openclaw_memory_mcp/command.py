@@ -50,11 +50,13 @@ def mcp(
     if read_only and (edit or records or erase):
         raise click.UsageError("--read-only offers nothing that writes: leave it out, or --edit, --records and --erase")
     from openclaw_memory_mcp import MemoryServer, serve_http, serve_stdio
-    from openclaw_memory_mcp.server import Offer
 
+    include = ["search", "get", *([] if read_only else ["append"])]
+    include += ["edit", "forget", "promote"] if edit else []
+    include += ["remember", "confirm"] if records else []
+    include += ["erase"] if erase else []
     with place.open(stays=True) as memory:
-        offer = Offer(append=not read_only, edit=edit, records=records, erase=erase)
-        server = MemoryServer(memory, session_key=session_key, offer=offer)
+        server = MemoryServer(memory, session_key=session_key, include=include)
         if http:
             serve_http(
                 server, host=host, port=port, token=token, hosts=hosts, started=lambda url: show_note(f"serving {url}")

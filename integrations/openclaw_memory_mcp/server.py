@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -57,15 +57,6 @@ Context = ServerRequestContext[Any, Any]
 _Answer = TypeVar("_Answer")
 
 
-class Offer(NamedTuple):
-    """The tools to offer to clients, named as in `openclaw_memory.tools.memory_tools`."""
-
-    append: bool = True
-    edit: bool = False
-    records: bool = False
-    erase: bool = False
-
-
 class _Protocol(Server[Any]):
     """The SDK's server with a notice of list changes for older clients, over HTTP too."""
 
@@ -87,25 +78,27 @@ class MemoryServer:
         memory: The memory.
         session_key: Who reads along, as for `openclaw_memory.tools.memory_tools`. The header `OpenClaw-Session-Key` of
             an HTTP request may name another session, and thereby hide private notes, never show them.
-        offer: The tools.
+        include: The tools, as for `memory_tools`.
         protocol: The server of the SDK.
         changes: Who hears of which changes.
     """
 
-    def __init__(self, memory: Memory, *, session_key: str | None = None, offer: Offer | None = None) -> None:
+    def __init__(
+        self, memory: Memory, *, session_key: str | None = None, include: Sequence[str] = ("search", "get", "append")
+    ) -> None:
         """Put a server together; nothing is read yet but who reads along.
 
         Args:
             memory: The memory.
             session_key: OpenClaw's; without one, the user alone reads along.
-            offer: The tools; by default those that read, and memory_append.
+            include: The tools, as for `memory_tools`.
 
         Raises:
             InvalidInputError: The key is no text.
         """
         from openclaw_memory import __version__
 
-        self.memory, self.session_key, self.offer = memory, session_key, offer or Offer()
+        self.memory, self.session_key, self.include = memory, session_key, include
         self.changes = Changes(memory)
         names = [tool.name for tool in self._make_tools(session_key)]
         self.protocol: Server[Any] = _Protocol(
@@ -129,7 +122,7 @@ class MemoryServer:
     # --- tools ---------------------------------------------------------------------------------------------------
 
     def _make_tools(self, session_key: str | None) -> tuple[MemoryTool, ...]:
-        return memory_tools(self.memory, session_key=session_key, **self.offer._asdict())
+        return memory_tools(self.memory, session_key=session_key, include=self.include)
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_describe_tool(tool) for tool in self._make_tools(self.session_key)])
@@ -200,7 +193,7 @@ class MemoryServer:
             title="Save what matters",
             description="Ask for what is worth keeping to be saved, before the conversation is compacted or ends.",
         )
-        return ListPromptsResult(prompts=[recalls, saves] if self.offer.append else [recalls])
+        return ListPromptsResult(prompts=[recalls, saves] if "append" in self.include else [recalls])
 
     async def _get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         if params.name == "recall":
@@ -208,7 +201,7 @@ class MemoryServer:
             if not question.strip():
                 raise MCPError(INVALID_PARAMS, "the argument question is missing: say what to recall")
             return await self._run(context, lambda: _require(self._recall(context, question), question))
-        if params.name == "flush" and self.offer.append:
+        if params.name == "flush" and "append" in self.include:
             workspace = self.memory.workspace
             return _require(Flush.make_prompt(workspace, self.memory.config.compaction, workspace.get_time().date()))
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")

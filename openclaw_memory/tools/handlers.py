@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
@@ -443,14 +443,12 @@ def memory_tools(
     memory: Memory | Callable[[], AbstractContextManager[Memory]],
     *,
     session_key: Session | str | None = None,
-    edit: bool = False,
-    append: bool = True,
-    records: bool = False,
+    include: Collection[str] = ("search", "get", "append"),
     source: Source | None = None,
     name: str | None = None,
-    erase: bool | Callable[[], str | None] = False,
+    read_user_message: Callable[[], str | None] = lambda: None,
 ) -> tuple[Tool, ...]:
-    """Make the tools of a memory for one session: memory_search and memory_get, and those that write.
+    """Make tools of a memory for one session, by default memory_search, memory_get and memory_append.
 
     An answer has a `status`: `ok`; `invalid`, `not_found`, `not_allowed` or `stale`, which a model can correct; or
     `unavailable` and `failed`. Every one but `ok` comes with an `error`.
@@ -460,19 +458,18 @@ def memory_tools(
         session_key: OpenClaw's, or a `Session`. In a group or channel, as it or `sessions.json` says, neither
             MEMORY.md, USER.md, records nor transcripts are shown, and citations only if `config.recall.citations` is
             `on`.
-        edit: Whether to add memory_edit, memory_forget and memory_promote.
-        append: Whether to add memory_append.
-        records: Whether to add memory_remember and memory_confirm.
+        include: Which tools: `search`, `get`, `append`; `edit`, `forget` and `promote`, which change lines; `remember`
+            and `confirm`, for records; and `erase`, which forgets lines confirmed by the hash of a plan.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
         name: Begins the names of the tools, where a model has those of several memories: `work` makes
             `work_memory_search`.
-        erase: Whether to add memory_erase, which forgets lines confirmed by the hash of a plan. A function
-            that returns the user's latest message: a hash that is not in it is refused. With True, the program
-            that shows the model's answers has to see to it that a person typed it.
+        read_user_message: Returns the user's latest message, for `erase`: a hash that is not in it is refused. Where it
+            is None, the program that shows the model's answers has to see to it that a person typed the hash.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of the name of a tool.
+        ConfigError: `include` has an unknown tool; `source` is unknown, or given with `erase`; or `name` cannot be part
+            of the name of a tool.
     """
     if name is not None and not _MEMORY_NAME.fullmatch(name):
         raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
@@ -480,27 +477,25 @@ def memory_tools(
         check_memory(memory)
     key = session_key.key if isinstance(session_key, Session) else session_key
     check_source(source)
-    if erase and source is not None:
+    names, every = {f"memory_{own}" for own in include}, ", ".join(own.removeprefix("memory_") for own in TOOLS)
+    if unknown := names - TOOLS.keys():
+        raise ConfigError(f"there is no tool {min(unknown).removeprefix('memory_')!r}: include takes {every}")
+    if "memory_erase" in names and source is not None:
         raise ConfigError(f"memory_erase forgets in notes and transcripts alike: leave out source={source!r} or erase")
+    may_edit = not names.isdisjoint({"memory_edit", "memory_forget", "memory_promote"})
 
     def run(tool: type[ToolCall], arguments: object) -> ToolAnswer:
         lease = memory() if callable(memory) else nullcontext(memory)  # a ConfigError here is the program's mistake
         try:
             with lease as used, acting_as(f"tool:{tool.name}", session=key):
-                # TypedQuery with each call: that a session is a group's may be written down after its first messages.
+                # Read with each call: that a session is a group's may be written down after its first messages.
                 audience = find_audience(used, session_key, source)
-                read_user_message = erase if callable(erase) else lambda: None
-                context = Context(used, audience, key, edit, read_user_message)
+                context = Context(used, audience, key, may_edit, read_user_message)
                 return parse_arguments(tool, arguments).answer(context)
         except OpenClawMemoryError as error:
             return _refuse(error)
 
-    names = ["memory_search", "memory_get"]
-    names += ["memory_append"] if append else []
-    names += ["memory_edit", "memory_forget", "memory_promote"] if edit else []
-    names += ["memory_remember", "memory_confirm"] if records else []
-    names += ["memory_erase"] if erase else []
-    kinds = [TOOLS[tool] for tool in names]
+    kinds = [kind for tool, kind in TOOLS.items() if tool in names]
     tools = (Tool(kind.name, kind.description, build_schema(kind), partial(run, kind)) for kind in kinds)
     return tuple(tools if name is None else (_rename(tool, name) for tool in tools))
 

@@ -28,7 +28,8 @@ class Place(NamedTuple):
     settings: str
 
     def tool(self, name: str, **given: Any) -> Any:
-        tools = {tool.name: tool for tool in memory_tools(self.memory, edit=True, records=True)}
+        include = "search get append edit forget promote remember confirm".split()
+        tools = {tool.name: tool for tool in memory_tools(self.memory, include=include)}
         return tools[name].run({key.rstrip("_"): value for key, value in given.items()}).data
 
     def command(self, *arguments: str, stdin: str | None = None) -> str:

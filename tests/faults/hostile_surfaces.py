@@ -147,7 +147,8 @@ def recalled(memory: Memory) -> Shown:
 
 def tools(memory: Memory) -> Shown:
     for key in (None, GROUP):
-        named = {tool.name: tool for tool in memory_tools(memory, session_key=key, edit=True)}
+        include = "search get append edit forget promote".split()
+        named = {tool.name: tool for tool in memory_tools(memory, session_key=key, include=include)}
         reader = "model" if key is None else "group"
         for question in QUESTIONS:
             answer = named["memory_search"].run({"query": question, "maxResults": 50, "minScore": 0})

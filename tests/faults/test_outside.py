@@ -24,7 +24,8 @@ def memory(tmp_path):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.name: tool for tool in memory_tools(memory, session_key="main", edit=True, records=True)}
+    include = "search get append edit forget promote remember confirm".split()
+    return {tool.name: tool for tool in memory_tools(memory, session_key="main", include=include)}
 
 
 def saved(tools, text=PAGE):

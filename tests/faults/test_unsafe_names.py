@@ -88,7 +88,7 @@ def everything_shown(memory, caplog, capsys):
         memory.status()._repr_html_(),
     )
     yield from (memory.get(TURNED)._repr_html_(), repr(memory.get(TURNED)), memory.sync(force=True)._repr_html_())
-    tools = {tool.name: tool for tool in memory_tools(memory, edit=True)}
+    tools = {tool.name: tool for tool in memory_tools(memory, include="search get append edit forget promote".split())}
     yield tools["memory_search"]({"query": "zebra", "minScore": 0})
     for arguments in ({"path": TURNED}, {"path": TURNED, "from": 99}, {"path": TURNED.replace("zebra", "no")}):
         yield tools["memory_get"](arguments)

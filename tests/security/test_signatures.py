@@ -146,7 +146,7 @@ def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
         memory.records.remember("fact", "door.code", "amber eight", sensitivity="high")
     with pytest.raises(RecordError, match="sign"):
         memory.records.confirm("fact", "door.code")
-    tools = {tool.name: tool for tool in memory_tools(memory, records=True)}
+    tools = {tool.name: tool for tool in memory_tools(memory, include="append remember confirm".split())}
     for name in ("memory_remember", "memory_confirm"):
         answer = tools[name].run({"type": "fact", "key": "door.code", "value": "amber eight"})
         assert answer.data["status"] == "unavailable"

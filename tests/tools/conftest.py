@@ -44,6 +44,7 @@ def call(memory):
 
 
 def called(memory: Memory, name: str, arguments: Mapping[str, Any], key: str | None) -> ToolAnswer:
-    (tool,) = (tool for tool in memory_tools(memory, session_key=key, edit=True, records=True) if tool.name == name)
+    include = "search get append edit forget promote remember confirm".split()
+    (tool,) = (tool for tool in memory_tools(memory, session_key=key, include=include) if tool.name == name)
     # `from` cannot be written as a keyword.
     return tool.run({argument.removesuffix("_"): value for argument, value in arguments.items()})

@@ -22,8 +22,8 @@ def call(memory):
     """Calls memory_erase of a session: `call(query="ferry")`; `said` is the user's latest message."""
 
     def call(*, of="agent:main:one", said=None, **arguments):
-        erase = True if said is None else lambda: said
-        return memory_tools(memory, session_key=of, erase=erase)[-1].run(arguments)
+        (erase,) = memory_tools(memory, session_key=of, include=["erase"], read_user_message=lambda: said)
+        return erase.run(arguments)
 
     return call
 
@@ -33,10 +33,12 @@ def files(notes):
 
 
 def test_it_is_there_only_where_it_is_asked_for(memory):
-    assert "memory_erase" not in [tool.name for tool in memory_tools(memory, edit=True, records=True)]
-    assert memory_tools(memory, erase=True, name="work")[-1].name == "work_memory_erase"
+    assert [tool.name for tool in memory_tools(memory)] == ["memory_search", "memory_get", "memory_append"]
+    assert [tool.name for tool in memory_tools(memory, include=["erase"], name="work")] == ["work_memory_erase"]
+    with pytest.raises(ConfigError, match=r"no tool 'wipe': include takes search, .*erase"):
+        memory_tools(memory, include=["wipe"])
     with pytest.raises(ConfigError, match="source='memory'"):
-        memory_tools(memory, erase=True, source="memory")
+        memory_tools(memory, include=["erase"], source="memory")
 
 
 def test_a_plan_says_what_would_go_and_deletes_nothing(notes, call):

@@ -21,16 +21,6 @@ def inside(text: str) -> str:
     return FENCE.fullmatch(text)[3]
 
 
-def test_the_tools_that_write_are_there_as_asked(memory):
-    def names(**wishes):
-        return [tool.name for tool in memory_tools(memory, **wishes)]
-
-    assert names(append=False) == ["memory_search", "memory_get"]
-    assert names() == ["memory_search", "memory_get", "memory_append"]
-    assert names(append=False, records=True)[2:] == ["memory_remember", "memory_confirm"]
-    assert names(edit=True)[3:] == ["memory_edit", "memory_forget", "memory_promote"]
-
-
 def test_a_search_answers_with_place_score_and_a_fenced_snippet(call):
     answer = call("memory_search", query="When is the boiler serviced?")
     best = answer.data["results"][0]
@@ -71,7 +61,12 @@ def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
 @pytest.mark.parametrize("mode", ["on", "off", "auto"])
 @pytest.mark.parametrize("key", ["agent:main:main", "agent:main:telegram:group:1"])
 def test_citations_are_shown_as_mode_and_session_say(open_memory, mode, key):
-    tools = {tool.name: tool for tool in memory_tools(open_memory(citations=mode), session_key=key, edit=True)}
+    tools = {
+        tool.name: tool
+        for tool in memory_tools(
+            open_memory(citations=mode), session_key=key, include="search get append edit forget promote".split()
+        )
+    }
     shown = mode == "on" or (mode == "auto" and "group" not in key)
     calls = [
         tools["memory_search"].run({"query": "boiler"}).data["results"][0],
@@ -290,7 +285,10 @@ def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
     memory.sync()
     seen = {}
     for source in (None, "memory", "sessions"):
-        tools = {tool.name: tool for tool in memory_tools(memory, source=source, edit=True)}
+        tools = {
+            tool.name: tool
+            for tool in memory_tools(memory, source=source, include="search get append edit forget promote".split())
+        }
         found = tools["memory_search"].run({"query": "boiler", "minScore": 0, "maxResults": 50}).data["results"]
         read = [path for path in ("MEMORY.md", "sessions/monday.jsonl") if tools["memory_get"].run({"path": path}).ok]
         seen[source] = {row["path"].startswith("sessions/") for row in found}, read

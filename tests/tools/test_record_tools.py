@@ -19,7 +19,9 @@ def call(memory):
     """Calls a tool of `memory`, of a session: `call("memory_remember", type="fact", key="a", value="b")`."""
 
     def call(name, /, session=None, **arguments):
-        tools = memory_tools(memory, session_key=session, edit=True, records=True)
+        tools = memory_tools(
+            memory, session_key=session, include="search get append edit forget promote remember confirm".split()
+        )
         return next(tool for tool in tools if tool.name == name).run(arguments)
 
     return call
@@ -54,7 +56,7 @@ def test_a_session_that_repeats_itself_is_one_source_and_another_one_settles(mem
 def test_what_is_of_high_impact_asks_and_is_replaced_once_the_user_has_confirmed(notes):
     with Memory.open(notes, embedder=None) as memory:
         scope = {**THEME, "key": "repo.scope"}
-        remember, confirm = memory_tools(memory, records=True)[-2:]
+        remember, confirm = memory_tools(memory, include=("remember", "confirm"))
         remember.run({**scope, "value": "dark"})
         asked = remember.run({**scope, "value": "light"}).data
         assert (asked["outcome"], kept(memory, "repo.scope").value) == ("asks", "dark")
@@ -71,7 +73,7 @@ def test_what_is_of_high_impact_asks_and_is_replaced_once_the_user_has_confirmed
 @pytest.mark.parametrize("field", ["key", "value"])
 def test_a_secret_is_refused_and_not_repeated(memory, notes, field):
     secret = "ghp_" + "a1B2" * 9
-    remember = memory_tools(memory, records=True)[-2]
+    (remember,) = memory_tools(memory, include=("remember",))
     answer = remember.run({**THEME, "value": "dark"} | {field: secret})
     assert answer.data["status"] == "invalid"
     assert secret not in answer.text

@@ -42,17 +42,10 @@ def paths(answer: Mapping[str, Any]) -> set[str]:
     return {result["path"] for result in answer["results"]}
 
 
-def names_of(*, append: bool = True, edit: bool = False, records: bool = False, erase: bool = False) -> list[str]:
-    """The names that an adapter includes for wishes of the core's `memory_tools`."""
-    wishes = {("append",): append, ("edit", "forget", "promote"): edit, ("remember", "confirm"): records}
-    names = [name for several, is_wanted in wishes.items() if is_wanted for name in several]
-    return ["search", "get", *names, *["erase"] * erase]
-
-
 class ToolsContract:
     """The memory's tools as tools of a framework.
 
-    A subclass makes them by functions `of` a memory (by itself and by a kit, with the wishes of `memory_tools`), says what
+    A subclass makes them by functions `of` a memory (with the options of `memory_tools`), says what
     a model is `shown` of them, asks one for its `answer`, and has an agent `talk`: its model calls and says what a script
     says, and what its tools answered is returned for each message. `lacks` are the parts of a schema that are left out.
     """
@@ -75,17 +68,17 @@ class ToolsContract:
             memory.sync()
             yield memory
 
-    def made(self, memory: Any, **wishes: Any) -> dict[str, Any]:
-        return {self.shown(tool)["name"]: tool for tool in self.of[0](memory, **wishes)}
+    def made(self, memory: Any, **options: Any) -> dict[str, Any]:
+        return {self.shown(tool)["name"]: tool for tool in self.of[0](memory, **options)}
 
     def test_what_a_model_is_shown_is_what_the_core_says(self, memory):
-        for wishes in ({}, {"edit": True}, {"append": False}, {"edit": True, "records": True}):
+        for include in ("search get append", "search get", "append edit forget promote remember confirm erase"):
             expected = []
-            for tool in core.memory_tools(memory, **wishes):
+            for tool in core.memory_tools(memory, include=include.split()):
                 parameters = {name: value for name, value in tool.parameters.items() if name not in self.lacks}
                 expected.append({"name": tool.name, "description": tool.description, "parameters": parameters})
             for of in self.of:
-                assert [self.shown(tool) for tool in of(memory, **wishes)] == expected
+                assert [self.shown(tool) for tool in of(memory, include=include.split())] == expected
 
     async def test_a_search_and_a_read_answer_with_data(self, memory):
         tools = self.made(memory)
@@ -96,7 +89,7 @@ class ToolsContract:
         assert "The boiler is serviced each October by Van Dam." in read["text"]
 
     async def test_what_a_model_can_fix_is_an_answer(self, memory):
-        tools = self.made(memory, edit=True)
+        tools = self.made(memory, include="search get append edit forget promote".split())
         for name, arguments, status in MENDABLE:
             for is_async in (False, True):
                 answer = await self.answer(tools[name], arguments, is_async=is_async)
@@ -122,13 +115,13 @@ class ToolsContract:
         memory.sessions.log("monday").append("user", "The spare key is below the mat.")
         memory.sync()
         for of in self.of:
-            for wishes, is_there in (({}, True), ({"source": "memory"}, False)):
-                found = await self.answer(of(memory, **wishes)[0], KEY)
+            for options, is_there in (({}, True), ({"source": "memory"}, False)):
+                found = await self.answer(of(memory, **options)[0], KEY)
                 assert ("sessions/monday.jsonl" in paths(found)) is is_there
 
     async def test_records_are_remembered_for_the_session(self, memory):
         for of in self.of:
-            remember, confirm = of(memory, records=True)[-2:]
+            remember, confirm = of(memory, include=["remember", "confirm"])
             memory.records.forget("preference", "editor.theme")
             assert (await self.answer(remember, THEME, "agent:main:s7"))["outcome"] == "new"
             assert memory.records.get("preference", "editor.theme").source.ref == "agent:main:s7"
@@ -137,7 +130,7 @@ class ToolsContract:
             assert memory.records.get("preference", "editor.theme").is_confirmed
 
     async def test_no_group_forgets(self, memory):
-        erase = self.made(memory, erase=True)["memory_erase"]
+        erase = self.made(memory, include=["erase"])["memory_erase"]
         assert (await self.answer(erase, {"lastDays": 1}, GROUP))["status"] == "not_allowed"
 
     async def test_tools_of_two_memories_have_names_of_their_own(self, memory, tmp_path):
@@ -171,7 +164,11 @@ class ToolsContract:
         line = {"path": day, "from": 3, "lines": 1}
         promote = line | {"hash": memory.get(day, start=3, lines=1).hash[:12], "section": "Ferries"}
         script = ("memory_get", line), ("memory_promote", promote), "It is kept."
-        ((read, kept),) = await self.talk(self.of[0](memory, edit=True), script, "Keep the ferry for good.")
+        ((read, kept),) = await self.talk(
+            self.of[0](memory, include="search get append edit forget promote".split()),
+            script,
+            "Keep the ferry for good.",
+        )
         assert read["hash"] == promote["hash"]
         assert (kept["status"], kept["path"]) == ("ok", "MEMORY.md")
         assert memory.get("MEMORY.md").text.endswith("## Ferries\n\nThe ferry leaves at seven.")
@@ -181,7 +178,7 @@ class ToolsContract:
         wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path
         code = memory.control.forget(**wanted).plan.hash[:12]
         erase = ("memory_erase", {"hash": code})
-        tools = self.of[0](memory, session_key=session_key, erase=True)
+        tools = self.of[0](memory, session_key=session_key, include=["erase"])
         script = ("memory_erase", wanted), erase, f"Type {code}.", erase, "It is gone."
         (planned, refused), (done,) = await self.talk(tools, script, "Forget the ferry.", f"{code}, please")
         assert (planned["outcome"], planned["hash"]) == ("planned", code)

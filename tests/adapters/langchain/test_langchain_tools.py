@@ -4,7 +4,7 @@ import json
 
 import pytest
 from chat_scripts import chat_with, run, says, thread
-from contract_agents import KEY, LINE, QUESTION, ToolsContract, names_of
+from contract_agents import KEY, LINE, QUESTION, ToolsContract
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -23,12 +23,7 @@ def memory(synced):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.name: tool for tool in choose_tools(memory, edit=True)}
-
-
-def choose_tools(memory, source=None, session_key=None, name=None, **wishes):
-    options = {"source": source, "session_key": session_key, "name": name}
-    return memory_tools(memory, include=names_of(**wishes), **options)
+    return {tool.name: tool for tool in memory_tools(memory, include="search get append edit forget promote".split())}
 
 
 class Standard:
@@ -70,7 +65,7 @@ def call(tool, arguments, **configurable):
 
 
 class TestContract(ToolsContract):
-    of = (choose_tools,)
+    of = (memory_tools,)
 
     @pytest.fixture(autouse=True)
     def _scripted(self, scripted):
@@ -111,7 +106,7 @@ def test_only_what_is_included_is_there_and_the_memory_is_part_of_no_dump(memory
     chosen = memory_tools(memory, include=("forget", "get"), name="work")
     assert [tool.name for tool in chosen] == ["work_memory_get", "work_memory_forget"]
     assert "hash" in json.loads(call(chosen[0], LINE).content)
-    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes append, confirm"):
+    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes search, get, append"):
         memory_tools(memory, include=["search", "delete"])
     for tool in tools.values():
         assert "tool_for" not in tool.model_dump()

@@ -4,7 +4,7 @@ import json
 from typing import ClassVar
 
 import pytest
-from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, names_of, paths
+from contract_agents import GROUP, KEY, LINE, QUESTION, ToolsContract, paths
 from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata, ToolOutput
@@ -28,12 +28,14 @@ def memory(synced):
 
 @pytest.fixture
 def tools(memory):
-    return {tool.metadata.name: tool for tool in choose_tools(memory, edit=True)}
+    return {
+        tool.metadata.name: tool
+        for tool in choose_tools(memory, include="search get append edit forget promote".split())
+    }
 
 
-def choose_tools(memory, source=None, session_key=None, name=None, **wishes):
-    options = {"source": source, "session_key": session_key, "name": name}
-    return OpenClawToolSpec(memory, names_of(**wishes), **options).to_tool_list()
+def choose_tools(memory, **options):
+    return OpenClawToolSpec(memory, **options).to_tool_list()
 
 
 class Calls(Workflow):
@@ -138,7 +140,7 @@ async def test_a_spec_has_the_tools_which_can_be_called_and_chosen(memory):
         assert get(**LINE).raw_output["from"] == 3
     with pytest.raises(ConfigError, match="'memory_edit' here, only memory_search, memory_get, memory_append: include"):
         OpenClawToolSpec(memory).to_tool_list(["memory_edit"])
-    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes append, confirm"):
+    with pytest.raises(ConfigError, match="there is no tool 'delete': include takes search, get, append"):
         OpenClawToolSpec(memory, ["search", "delete"])
 
 

@@ -9,7 +9,6 @@ pytest.importorskip("mcp")
 
 from mcp.client import Client
 from openclaw_memory_mcp import MemoryServer
-from openclaw_memory_mcp.server import Offer
 
 from openclaw_memory import Memory
 
@@ -32,9 +31,9 @@ def connected():
     """Connects a client to a server of a memory, in this process."""
 
     @asynccontextmanager
-    async def connected(memory, mode="auto", *, session_key=None, follows=False, waits=True, **offered):
-        options = {name: offered.pop(name) for name in ("message_handler",) if name in offered}
-        server = MemoryServer(memory, session_key=session_key, offer=Offer(**offered))
+    async def connected(memory, mode="auto", *, session_key=None, follows=False, waits=True, **options):
+        include = options.pop("include", ("search", "get", "append"))
+        server = MemoryServer(memory, session_key=session_key, include=include)
         async with anyio.create_task_group() as tasks:
             if follows:
                 tasks.start_soon(server.changes.follow)

@@ -16,7 +16,7 @@ from openclaw_memory.tools import memory_tools, recall_section
 from openclaw_memory.tools.handlers import TOOLS
 from openclaw_memory.types import Progress
 
-ALL = {"edit": True, "records": True, "erase": True}
+ALL = {"include": [name.removeprefix("memory_") for name in TOOLS]}
 # Older clients subscribe so; the SDK's own warns that newer ones do not.
 pytestmark = pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
 GROUP = "agent:main:telegram:group:42"
@@ -45,19 +45,11 @@ async def test_a_client_reads_what_a_tool_may_change(memory, connected):
 
 
 @pytest.mark.parametrize(
-    ("offered", "names"),
-    [
-        ({}, ["memory_search", "memory_get", "memory_append"]),
-        ({"append": False}, ["memory_search", "memory_get"]),
-        (
-            {"edit": True},
-            ["memory_search", "memory_get", "memory_append", "memory_edit", "memory_forget", "memory_promote"],
-        ),
-        ({"erase": True}, ["memory_search", "memory_get", "memory_append", "memory_erase"]),
-    ],
+    "include", ["search get append", "search get", "search get append edit forget promote", "search get append erase"]
 )
-async def test_options_say_which_tools_there_are(memory, connected, offered, names):
-    async with connected(memory, **offered) as client:
+async def test_it_offers_the_tools_that_are_included(memory, connected, include):
+    names = [f"memory_{tool}" for tool in include.split()]
+    async with connected(memory, include=include.split()) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == names
         assert client.instructions == recall_section(names, citations=True)
         with pytest.raises(MCPError, match="there is no tool 'memory_confirm'"):
