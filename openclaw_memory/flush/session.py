@@ -42,8 +42,8 @@ def get_id(session: Session | str) -> str:
     return session.id or session.key if isinstance(session, Session) else session
 
 
-def get_chat_type(key: str | None) -> ChatType:
-    """Return the chat type that a key of the form `agent:<id>:...` names; "direct" for any other key.
+def get_chat_type(key: str | None) -> ChatType | None:
+    """Read the chat type off a key; None if it does not tell.
 
     Args:
         key: The key of a session.
@@ -51,7 +51,7 @@ def get_chat_type(key: str | None) -> ChatType:
     parts = _split_key(key)
     is_whole = len(parts) >= 3 and parts[0] == "agent"
     kinds: list[ChatType] = [kind for name, kind in _GROUP_PARTS.items() if is_whole and name in parts[2:]]
-    return kinds[0] if kinds else "direct"
+    return kinds[0] if kinds else "direct" if is_direct_key(key) else None
 
 
 def is_group_key(key: str | None) -> bool:

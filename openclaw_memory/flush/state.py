@@ -34,7 +34,6 @@ _TIMES = frozenset({"updatedAt", "memoryFlushAt"})
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
 _Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
-Change: TypeAlias = Callable[["SessionState"], Mapping[str, Any] | None]
 
 
 class SessionState(Struct, frozen=True, rename="camel"):

@@ -145,7 +145,7 @@ def has_citations(mode: Citations, session_key: str | None) -> bool:
         mode: Always (`on`), never (`off`), or in direct chats alone (`auto`).
         session_key: The session; without a key it is a direct chat.
     """
-    return mode == "on" or (mode == "auto" and get_chat_type(session_key) == "direct")
+    return mode == "on" or (mode == "auto" and get_chat_type(session_key) in {None, "direct"})
 
 
 def is_private(path: str) -> bool:

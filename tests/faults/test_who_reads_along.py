@@ -156,8 +156,9 @@ def test_with_that_setting_the_state_of_a_session_may_say_that_its_chat_is_direc
     states = {"s7": {"sessionId": "i7", "chatType": "direct"}, "s8": {"sessionId": "i8"}, DIRECT: {"sessionId": "i9"}}
     (notes / "sessions/sessions.json").write_text(json.dumps(states))
     memory = strict(opened)
-    private = [find_audience(memory, key).is_user_alone for key in ("s7", "i7", "i9", "s8", "i8")]
-    assert private == [True, True, True, False, False]
+    memory.sessions.open_conversation(lambda *_: "Yes.", "s9").send("Hello.")
+    private = [find_audience(memory, key).is_user_alone for key in ("s7", "i7", "i9", "s8", "i8", "s9")]
+    assert private == [True, True, True, False, False, False]
 
 
 @pytest.mark.fault(55)

@@ -542,7 +542,7 @@ def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, wo
         flush_of(key).record_compaction()
 
     states = read_states(folder)
-    assert [state.chat_type for state in states.values()] == ["room", "direct", "group", "direct"]
+    assert [state.chat_type for state in states.values()] == ["room", None, "group", "direct"]
     assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)
 
 

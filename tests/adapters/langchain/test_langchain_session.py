@@ -71,8 +71,8 @@ def test_all_nine_fields_of_a_session_are_written(kept, scripted):
     summarization = OpenClawSummarizationMiddleware(scripted("In short."), kept, **options)
     middleware = [OpenClawTranscriptMiddleware(kept), summarization]
     agent = create_agent(scripted("Yes."), middleware=middleware)
-    agent.invoke(says("One.", "Two.", "Three.", "Four."), {"configurable": {"thread_id": "monday"}})
-    entry = sessions(kept)["monday"]
+    agent.invoke(says("One.", "Two.", "Three.", "Four."), {"configurable": {"thread_id": "main"}})
+    entry = sessions(kept)["main"]
     assert entry.keys() >= {
         *("sessionId", "updatedAt", "chatType", "compactionCount", "memoryFlushAt", "memoryFlushCompactionCount"),
         *("inputTokens", "outputTokens", "contextTokens"),
