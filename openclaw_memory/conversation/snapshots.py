@@ -139,7 +139,7 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     else:
         messages = _to_messages(ends[0], next((end.summary for end in ends if end.summary), None))
     mask = partial(_mask_text, workspace.policies)
-    left = _drop_unanswered([_mask(message, mask) for message in messages if get_text(message) != FORGOTTEN])
+    left = drop_unanswered([_mask(message, mask) for message in messages if get_text(message) != FORGOTTEN])
     if not left:
         raise NotFoundError(
             f"nothing was kept of session {session_id!r}: name one that memory.sessions.snapshots() lists, or that "
@@ -428,10 +428,13 @@ def _mask(value: Any, mask: Callable[[str], str]) -> Any:
     return [_mask(item, mask) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _drop_unanswered(messages: Sequence[Message]) -> list[Message]:
+def drop_unanswered(messages: Sequence[Message]) -> list[Message]:
     """Drop calls without an answer, and answers without a call: services refuse both.
 
     A program that was killed while a tool ran leaves one.
+
+    Args:
+        messages: The messages of a conversation.
     """
     callers, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
     for at, message in enumerate(messages):

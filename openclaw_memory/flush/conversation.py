@@ -16,6 +16,7 @@ from openclaw_memory.conversation.messages import (
     prepare_for_model,
     read_calls,
 )
+from openclaw_memory.conversation.snapshots import drop_unanswered
 from openclaw_memory.conversation.thresholds import is_overflow
 from openclaw_memory.flush.driver import FlushModel, ModelReply, run_flush
 from openclaw_memory.flush.flush import Flush
@@ -47,8 +48,8 @@ class Conversation:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that the model is shown: after a compaction its summary and those that follow."""
-        return load_conversation(self.log)
+        """The messages that the model is shown: no call without an answer, and after a compaction its summary first."""
+        return drop_unanswered(load_conversation(self.log))
 
     def send(self, text: str) -> str:
         """Send a message of the user, run the tools that the model calls, and return its reply.
@@ -62,7 +63,7 @@ class Conversation:
 
         Raises:
             WriteError: The message could not be written to the transcript.
-            Exception: Whatever the model raises. If it finds even a compacted conversation too long, that.
+            Exception: Whatever the model or a tool raises, such as that even a compacted conversation is too long.
         """
         self.log.append_message({"role": "user", "content": text})
         tools = {tool.name: tool for tool in self._tools}
