@@ -119,7 +119,7 @@ def watched(tmp_path, monkeypatch):
     """Starts watchers that end with the test; each is handed over once it has begun, and all is quiet."""
     from openclaw_memory.indexing import watcher
 
-    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS"):
+    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS", "TRANSCRIPT_DEBOUNCE_SECONDS"):
         monkeypatch.setattr(watcher, name, 0.1)
     started: list[tuple[Watcher, FakeIndex]] = []
 
