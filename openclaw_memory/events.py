@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
@@ -233,3 +233,24 @@ class acting_as:  # noqa: N801 - used as a `with` block
         blocks = _blocks.get()
         if blocks[-1:] == (self,):
             _blocks.set(blocks[:-1])
+
+
+# --- values of a run ---------------------------------------------------------------------------------------------
+
+VALUES: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values")
+
+
+@contextmanager
+def run_values(**values: Any) -> Iterator[None]:
+    """Give the runs of a `with` block values: those that templates choose a memory by, and `session_key`.
+
+    They reach the tasks and the calls of `run_in_thread` that begin in the block. Blocks add to the values around.
+
+    Args:
+        **values: By their names.
+    """
+    token = VALUES.set({**VALUES.get({}), **values})
+    try:
+        yield
+    finally:
+        VALUES.reset(token)

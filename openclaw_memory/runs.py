@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.events import acting_as
+from openclaw_memory.events import VALUES, acting_as, run_values
 from openclaw_memory.memories import Lease, MemoryTemplate, read_template
 from openclaw_memory.memory import Memory
 
@@ -18,25 +16,6 @@ __all__ = ["RunMemory", "run_values"]
 # `memory=` of an adapter: a memory, a template such as "users/{user_id}" or `Memories.use_template`, or a function of
 # the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
 MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory | Lease]
-
-
-_values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
-
-
-@contextmanager
-def run_values(**values: Any) -> Iterator[None]:
-    """Give the runs of a `with` block values: those that templates choose a memory by, and `session_key`.
-
-    They reach the tasks and the calls of `run_in_thread` that begin in the block. Blocks add to the values around.
-
-    Args:
-        **values: By their names.
-    """
-    token = _values.set({**_values.get(), **values})
-    try:
-        yield
-    finally:
-        _values.reset(token)
 
 
 class RunMemory:
@@ -61,7 +40,7 @@ class RunMemory:
         Args:
             name: The name of the value.
         """
-        return _values.get().get(name)
+        return VALUES.get({}).get(name)
 
     @staticmethod
     def read_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:
@@ -108,7 +87,7 @@ class RunMemory:
         """
         memory: object = cls.read_choice(choice)
         if isinstance(memory, MemoryTemplate):
-            memory = memory.use({**_values.get(), **(values or {})}, how)
+            memory = memory.use({**VALUES.get({}), **(values or {})}, how)
         elif not isinstance(memory, Memory) and callable(memory):
             memory = memory(*run)
         if isinstance(memory, Memory | Lease):

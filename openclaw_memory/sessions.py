@@ -83,8 +83,7 @@ class Sessions(MemoryPart):
                 It is asked for notes and summaries too.
             session: The session, or its key.
             window: The model's context window in tokens; None if unknown: then only its refusal compacts.
-            tools: What the model may call, such as `memory_tools(memory, session_key=session)`: they show what may be
-                read in the session that they are made for.
+            tools: What the model may call, such as `memory_tools(memory)`, which show what the session may be shown.
 
         Raises:
             InvalidInputError, ConfigError: As `flush`.

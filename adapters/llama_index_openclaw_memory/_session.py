@@ -31,7 +31,7 @@ def get_session_key(explicit: str | None = None, conversation: str | None = None
     """Return the key of the session that a call belongs to, which tells who reads along; None if it is unknown.
 
     That is `explicit`; else what the run around the call has as `session_key` in its `Context`, its state or its
-    `instrument_tags`; else the conversation.
+    `instrument_tags`; else that of the `run_values` around it; else the conversation.
 
     Args:
         explicit: The key that a part was made with.
@@ -40,8 +40,8 @@ def get_session_key(explicit: str | None = None, conversation: str | None = None
     if explicit is not None:
         return explicit
     keys = _read_run(_SESSION_KEY, f"state.{_SESSION_KEY}")
-    key = next(filter(None, (*keys, _get_tags().get(_SESSION_KEY), conversation)), None)
-    key = key or next(filter(None, _read_run("memory.session_id")), None)
+    keys += [_get_tags().get(_SESSION_KEY), RunMemory.get_value(_SESSION_KEY), conversation]
+    key = next(filter(None, keys), None) or next(filter(None, _read_run("memory.session_id")), None)
     return str(key) if key else None
 
 

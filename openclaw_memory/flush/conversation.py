@@ -18,6 +18,7 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.conversation.snapshots import drop_unanswered
 from openclaw_memory.conversation.thresholds import is_overflow
+from openclaw_memory.events import run_values
 from openclaw_memory.flush.driver import FlushModel, ModelReply, run_flush
 from openclaw_memory.flush.flush import Flush
 from openclaw_memory.types import Tool
@@ -44,7 +45,7 @@ class Conversation:
             tools: The tools.
         """
         self.flush, self.log = flush, flush.log
-        self._model, self._tools = model, tools
+        self._model, self._tools = model, {tool.name: tool for tool in tools}
 
     @property
     def messages(self) -> list[Message]:
@@ -66,7 +67,6 @@ class Conversation:
             Exception: Whatever the model or a tool raises, such as that even a compacted conversation is too long.
         """
         self.log.append_message({"role": "user", "content": text})
-        tools = {tool.name: tool for tool in self._tools}
         while True:
             messages = self.messages
             self._save(messages, estimate_tokens(messages))
@@ -74,7 +74,8 @@ class Conversation:
             if not (calls := read_calls(reply)):
                 return get_text(reply)
             for call_id, name, arguments in calls:
-                answer = tools[name](arguments) if name in tools else f"there is no tool {name!r}"
+                with run_values(session_key=self.flush.session.key):
+                    answer = self._tools[name](arguments) if name in self._tools else f"there is no tool {name!r}"
                 self.log.append_message({"role": "tool", "tool_call_id": call_id, "name": name, "content": answer})
 
     def _get_reply(self, messages: list[Message]) -> Message:
@@ -82,7 +83,7 @@ class Conversation:
         window, rules = self.flush.window, self.flush.rules
         view = prune(messages, window=window) if window else messages
         try:
-            reply = self._ask(view, self._tools)
+            reply = self._ask(view, [*self._tools.values()])
         except Exception as error:
             if not is_overflow(error):
                 raise
@@ -92,7 +93,7 @@ class Conversation:
                 error.add_note(reason)
                 raise
             view = self.messages
-            reply = self._ask(view, self._tools)
+            reply = self._ask(view, [*self._tools.values()])
         size, spoken = estimate_tokens(view), estimate_tokens([reply])
         self.flush.add_tokens(size, spoken, size + spoken)
         reply, threshold = self.log.append_message(reply), rules.get_compaction_threshold(window)

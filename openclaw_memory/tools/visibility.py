@@ -12,12 +12,8 @@ import msgspec
 from msgspec import structs
 
 from openclaw_memory.config.sections import Citations
-from openclaw_memory.errors import (
-    ConfigError,
-    InvalidInputError,
-    OpenClawMemoryError,
-    PathNotAllowedError,
-)
+from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.events import VALUES
 from openclaw_memory.flush.session import Session, get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.flush.state import read_states
 from openclaw_memory.text.redaction import redact
@@ -103,7 +99,8 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
 
     Args:
         memory: The memory.
-        session: The session, or its key; see `memory_tools`. Without one it is a direct chat.
+        session: The session, or its key; see `memory_tools`. Without one it is that of the `run_values`
+            around the call, or else a direct chat.
         source: As for `memory_tools`.
 
     Raises:
@@ -111,6 +108,7 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
         InvalidInputError: `session_key` is not a text.
     """
     check_source(source)
+    session = VALUES.get({}).get("session_key") if session is None else session
     session_key, kind = (session.key, session.kind) if isinstance(session, Session) else (session, None)
     if session_key is not None and not isinstance(session_key, str):
         raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")

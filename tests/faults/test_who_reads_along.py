@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.runs import run_values
 from openclaw_memory.tools import memory_tools, recall, search_for
 from openclaw_memory.tools.visibility import find_audience
 
@@ -46,10 +47,7 @@ def memory(opened):
 
 
 def strict(opened):
-    from openclaw_memory import MemoryConfig
-    from openclaw_memory.config.sections import RecallConfig
-
-    return opened(config=MemoryConfig(recall=RecallConfig(assume_direct=False)))
+    return opened(config=MemoryConfig().replace({"recall": {"assume_direct": False}}))
 
 
 def paths(documents):
@@ -108,18 +106,18 @@ def test_a_session_that_is_named_to_langchains_parts_counts_for_every_run(memory
 
 @pytest.mark.fault(55)
 @pytest.mark.parametrize(("key", "seen"), [(GROUP, OTHERS), nightly(None, BOTH), nightly(DIRECT, BOTH)])
-@pytest.mark.parametrize("named", [True, False])
-def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memory, key, seen, named):
+@pytest.mark.parametrize("by", ["part", "tag", "block"])
+def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memory, key, seen, by):
     pytest.importorskip("llama_index.core")
     from llama_index.core.instrumentation.dispatcher import instrument_tags
     from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
     from llama_index_openclaw_memory import OpenClawRetriever, OpenClawToolSpec, OpenClawVectorStore
 
-    own = {"session_key": key} if named else {}
+    own = {"session_key": key} if by == "part" else {}
     store = OpenClawVectorStore(memory, include_notes=True, **own)
     retriever = OpenClawRetriever(memory, min_score=0, **own)
     get = OpenClawToolSpec(memory, **own).to_tool_list(["memory_get"])[0]
-    with instrument_tags({} if named or key is None else {"session_key": key}):
+    with run_values(session_key=key) if by == "block" else instrument_tags({"session_key": key} if by == "tag" else {}):
         assert paths(found.node for found in retriever.retrieve(QUESTION)) == seen
         assert paths(found.node for found in asyncio.run(retriever.aretrieve(QUESTION))) == seen
         for mode in VectorStoreQueryMode:

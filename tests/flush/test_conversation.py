@@ -112,6 +112,9 @@ def test_after_a_restart_it_goes_on_with_the_summary_and_what_followed(memory):
     assert "They spoke of" in get_text(talk.messages[0])
     before = len(talk.messages)
     assert talk.send("Well?") == f"I see {before + 1} messages."
+    fields = json.loads((memory.workspace.root / "sessions/sessions.json").read_text())["main"]
+    names = "sessionId updatedAt chatType compactionCount memoryFlushAt memoryFlushCompactionCount inputTokens"
+    assert fields.keys() >= {*names.split(), "outputTokens", "contextTokens"}
     assert all({*message} <= {"role", "content", "tool_calls", "tool_call_id", "name"} for message in model.replies[-1])
 
 
@@ -138,8 +141,10 @@ def test_a_call_of_a_tool_that_is_not_there_is_answered(memory):
     assert [message["role"] for message in model.replies[0]] == ["user", "assistant", "tool", "assistant", "user"]
 
 
-def test_the_state_has_all_fields_of_openclaw(memory):
-    tell(memory, Model(), 12)
-    fields = json.loads((memory.workspace.root / "sessions/sessions.json").read_text())["main"]
-    names = "sessionId updatedAt chatType compactionCount memoryFlushAt memoryFlushCompactionCount inputTokens"
-    assert fields.keys() >= {*names.split(), "outputTokens", "contextTokens"}
+def test_tools_made_without_a_session_show_what_that_of_the_conversation_may_be_shown(memory):
+    (memory.workspace.root / "MEMORY.md").write_text("The zebra is called Otto.\n")
+    for session, is_shown in (("agent:main:telegram:group:7", False), ("main", True)):
+        replies = iter([call("memory_get", path="MEMORY.md"), "Yes."])
+        talk = memory.sessions.open_conversation(lambda *_, own=replies: next(own), session, tools=memory_tools(memory))
+        talk.send("What of the zebra?")
+        assert ("Otto" in str(talk.messages)) is is_shown

@@ -69,12 +69,9 @@ def test_a_group_sees_dated_notes_and_nothing_private_whatever_part_shows_it(kep
 def test_all_nine_fields_of_a_session_are_written(kept, scripted):
     options = {"flush_model": scripted("NO_REPLY"), "trigger": ("messages", 4), "keep": ("messages", 1)}
     summarization = OpenClawSummarizationMiddleware(scripted("In short."), kept, **options)
-    middleware = [OpenClawTranscriptMiddleware(kept), summarization]
-    agent = create_agent(scripted("Yes."), middleware=middleware)
+    agent = create_agent(scripted("Yes."), middleware=[OpenClawTranscriptMiddleware(kept), summarization])
     agent.invoke(says("One.", "Two.", "Three.", "Four."), {"configurable": {"thread_id": "main"}})
     entry = sessions(kept)["main"]
-    assert entry.keys() >= {
-        *("sessionId", "updatedAt", "chatType", "compactionCount", "memoryFlushAt", "memoryFlushCompactionCount"),
-        *("inputTokens", "outputTokens", "contextTokens"),
-    }
+    names = "sessionId updatedAt chatType compactionCount memoryFlushAt memoryFlushCompactionCount inputTokens"
+    assert entry.keys() >= {*names.split(), "outputTokens", "contextTokens"}
     assert 0 < entry["contextTokens"] <= entry["inputTokens"] + entry["outputTokens"]
