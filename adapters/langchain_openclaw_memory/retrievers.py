@@ -45,7 +45,7 @@ class OpenClawRetriever(SessionRetriever):
         filter: Which lines count, as for `Memory.search`: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
         options: How a search differs, as for `Memory.search`: `{"task": "booking a trip", "settings": {"mmr": 0.7}}`.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
-            of the run: `configurable["session_key"]`, else the `thread_id`.
+            of the run: the `session_key` of its context, `configurable` or `run_values`, else its thread.
 
     Raises:
         pydantic.ValidationError: A field is unknown, has a wrong type or is out of range.

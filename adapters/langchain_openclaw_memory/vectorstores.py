@@ -55,7 +55,7 @@ class OpenClawVectorStore(VectorStore):
         Args:
             memory: The memory, then `store.memory`; or a selector of one for each run, see `memory_tools`.
             session_key: Where its answers are read: in groups and channels less is shown, see `memory_tools`. By
-                default that of each run: `configurable["session_key"]`, else the `thread_id`.
+                default that of each run, as for `OpenClawRetriever`.
             collection: A name: documents added here lie in `memory/notes/<collection>/` with ids of their own, and only
                 these are found and deleted. Default: documents in no collection, and people's notes.
 
