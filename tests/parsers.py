@@ -186,7 +186,7 @@ PARSERS: dict[str, Parser] = {
         _record,
         (*_YAML, 'version: 2\n', "version: 1e9\n", 'ttl: 99999999999999999999\n', "confidence: 2\n", 'history: [{"version": 1}]\n', "waiting: [[]]\n",
          'created_at: "9999-12-31T23:59:59Z"\n', 'updated_at: "0001-01-01T00:00:00+23:59"\n', 'signature: "hmac-sha256:', 'sensitivity: "high"\n',
-         "memory_id: []\n", "key: {}\n", 'source: "x"\n', "tokens: 5\n", "value: [[[[]]]]\n", "---\nk: v\n"),
+         "memory_id: []\n", "key: {}\n", 'source: "x"\n', "tokens: 5\n", "value: [[[[]]]]\n", "---\nk: v\n", "---\n\ud800"),
         ("waiting: []\n", "a: 1\n", "=======\n", "<<<<<<< ", "k: v\n", " ", "\r\n"),
     ),
     "transcript": Parser(

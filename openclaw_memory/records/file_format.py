@@ -127,7 +127,7 @@ def make_embedding_ref(key: str, value: Any) -> str:
         key: The key of the record.
         value: Its value.
     """
-    return f"vec_{sha256(make_sentence(key, value).encode()).hexdigest()[:16]}"
+    return f"vec_{sha256(make_sentence(key, value).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def make_digest(fields: Mapping[str, Any], text: str) -> str:
@@ -138,7 +138,8 @@ def make_digest(fields: Mapping[str, Any], text: str) -> str:
         text: The text below them.
     """
     content = {name: value for name, value in fields.items() if name not in {"written", "embedding_ref", FIELD}}
-    return sha256(json.dumps([content, text], sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+    written = json.dumps([content, text], sort_keys=True, ensure_ascii=False)
+    return sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _apply_edit(record: Record, fields: Mapping[str, Any], text: str, changed_at: datetime) -> Record:

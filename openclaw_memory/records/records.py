@@ -508,7 +508,7 @@ class Records:
     def _rewrite(self, call: _Call, proposed: str, apply: Apply) -> tuple[Record, Settlement]:
         """Read a record, change it by `apply`, and write it if it has changed, while no other process does."""
         path, now = self._workspace.files.find(call.path), self._get_time()
-        token = None if call.token is None else sha256(call.token.encode()).hexdigest()[:16]
+        token = None if call.token is None else sha256(call.token.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         results: list[tuple[Record, Settlement]] = []
 
         def edit(content: FrontMatter | None, info: Stat) -> Fields | None:

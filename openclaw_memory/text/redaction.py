@@ -189,9 +189,8 @@ def mask_value(value: Any, mask: Callable[[str], str]) -> Any:
         return {mask_value(key, mask): mask_value(inner, mask) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [mask_value(inner, mask) for inner in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value if (masked := mask(str(value))) == str(value) else masked
-    return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return masked if is_number and (masked := mask(str(value))) != str(value) else value
 
 
 def mask_token(token: str) -> str:
