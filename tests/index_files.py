@@ -1,4 +1,4 @@
-"""Where the index of a workspace is: in the user's data folder, which is one of the tests' own."""
+"""Write the files of a workspace, and know where its index is: in the user's data folder, one of the tests' own."""
 
 import shutil
 from pathlib import Path
@@ -16,6 +16,15 @@ def index_folder(workspace: Path) -> Path:
     folder = locate_workspace_data(workspace)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def write_files(root: Path, files: dict[str, str]) -> Path:
+    """Write the files of a folder by their paths in it; return the folder."""
+    root.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
 
 
 def copy_workspace(workspace: Path, target: Path) -> Path:

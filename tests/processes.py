@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +23,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import ConnectionHook
+from openclaw_memory.types import ConnectionHook, SyncReport
 
 ROOT = Path(__file__).parents[1]
 STRACE = shutil.which("strace")
@@ -53,6 +54,15 @@ def killed(at, *names):
     for name in names:
         setattr(os, name, counted(getattr(os, name)))
 """
+
+
+def sync_traced(memory: Memory) -> tuple[SyncReport, int]:
+    """Sync a memory; return the report, and the most bytes that Python held at once."""
+    tracemalloc.start()
+    try:
+        return memory.sync(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def bind_socket(place: Path) -> None:

@@ -11,7 +11,7 @@ from threading import Event
 import apsw
 import pytest
 from every_command import COMMANDS
-from index_files import index_file
+from index_files import index_file, write_files
 from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
@@ -32,11 +32,7 @@ def vault(tmp_path):
         "Daily/2026-11-21.md": "Anna moved the launch to Friday.\n",
         ".trash/old.md": "Anna moved the launch to Monday.\n",
     }
-    folder = tmp_path / "my vault"
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write_files(tmp_path / "my vault", files)
 
 
 def command_in(words: str) -> list[str]:

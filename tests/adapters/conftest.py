@@ -93,6 +93,13 @@ def sync(folder):
         memory.sync()
 
 
+def open_filled(notes, fill, name):
+    fill(notes, name)
+    with Memory.open(notes) as opened:
+        opened.sync()
+        yield opened
+
+
 @pytest.fixture
 def make_synced():
     return sync
@@ -101,10 +108,7 @@ def make_synced():
 @pytest.fixture
 def synced(notes, fill):
     """A synced memory of notes, with vectors of the model that ships."""
-    fill(notes, "synced")
-    with Memory.open(notes) as opened:
-        opened.sync()
-        yield opened
+    yield from open_filled(notes, fill, "synced")
 
 
 @pytest.fixture
@@ -122,10 +126,7 @@ def make_household():
 @pytest.fixture
 def household(notes, fill):
     """A synced memory of notes and one transcript."""
-    fill(notes, "household")
-    with Memory.open(notes) as opened:
-        opened.sync()
-        yield opened
+    yield from open_filled(notes, fill, "household")
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ import os
 import socket
 import stat
 import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from index_files import index_file, index_folder
-from processes import bind_socket
+from processes import bind_socket, sync_traced
 from pytest_socket import SocketConnectBlockedError
 
 from openclaw_memory import Memory
@@ -29,12 +28,7 @@ def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes):
     os.mkfifo(folder / "pipe.md")
     bind_socket(folder / "socket.md")
     with Memory.open(notes, embedder=None) as memory:
-        tracemalloc.start()
-        try:
-            report = memory.sync()
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        report, peak = sync_traced(memory)
         odd = {f"memory/{name}.md" for name in ("line", "sparse", "pipe", "socket")}
         assert {file.path for file in report.skipped} == {file.path for file in memory.status().skipped} == odd
     assert len(report.added) == 4

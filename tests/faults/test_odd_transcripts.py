@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import tracemalloc
 
 import pytest
-from processes import QUIET, bind_socket, fresh, synced
+from processes import QUIET, bind_socket, fresh, sync_traced, synced
 
 from openclaw_memory import Memory
 from openclaw_memory.workspace import Workspace
@@ -100,12 +99,7 @@ def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_mem
     bind_socket(folder / "socket.jsonl")
     with Memory.open(tmp_path, embedder=None, config=QUIET) as memory:
         memory.search("load what is needed")
-        tracemalloc.start()
-        try:
-            report = memory.sync()
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        report, peak = sync_traced(memory)
         odd = {f"sessions/{name}.jsonl" for name in ("link", "folder", "pipe", "socket")}
         assert {file.path for file in report.skipped} == odd
         assert {hit.path for hit in memory.search("plum", min_score=0.0)} == {"sessions/line.jsonl"}

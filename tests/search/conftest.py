@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from index_files import write_files
 
 from openclaw_memory import Memory
 
@@ -28,18 +28,10 @@ NOTES = {
 }
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
-    root.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-    return root
-
-
 @pytest.fixture(scope="session")
 def household(tmp_path_factory):
     """The folder of the notes above; nobody writes there."""
-    return write(tmp_path_factory.mktemp("household"), NOTES)
+    return write_files(tmp_path_factory.mktemp("household"), NOTES)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +56,7 @@ def remember(tmp_path, open_store):
     opened: list[Memory] = []
 
     def remember(files: dict[str, str], **parts: Any) -> Memory:
-        root = write(tmp_path / str(len(opened)), files)
+        root = write_files(tmp_path / str(len(opened)), files)
         opened.append(Memory.open(root, store=open_store(tmp_path / f"{len(opened)}.sqlite"), **parts))
         opened[-1].sync()
         return opened[-1]

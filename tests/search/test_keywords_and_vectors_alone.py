@@ -7,10 +7,9 @@ import unicodedata
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from index_files import write_files
 
 from openclaw_memory import Memory
-
-from .conftest import write
 
 NOTES = {
     "latin": (
@@ -84,7 +83,7 @@ def both(request, tmp_path_factory):
     """The notes in a memory with vectors, and in one without."""
     files = {f"memory/{script}-{at}.md": f"{text}\n" for script, own in NOTES.items() for at, text in enumerate(own)}
     files |= {f"memory/english-{at}.md": f"{text}\n" for at, text in enumerate(ENGLISH)}
-    places = [write(tmp_path_factory.mktemp(name), files) for name in ("hybrid", "keywords")]
+    places = [write_files(tmp_path_factory.mktemp(name), files) for name in ("hybrid", "keywords")]
     with Memory.open(places[0], embedder=request.param) as hybrid, Memory.open(places[1], embedder=None) as keywords:
         hybrid.sync()
         keywords.sync()

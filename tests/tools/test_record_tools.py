@@ -63,11 +63,8 @@ def test_what_is_of_high_impact_asks_and_is_replaced_once_the_user_has_confirmed
         assert "a person has to confirm" in asked["note"]
         said = confirm.run({**scope, "value": "light"}).data
         assert (said["status"], said["outcome"], said["confidence"]) == ("ok", "confirmed", 1.0)
-        assert (
-            kept(memory, "repo.scope").value,
-            kept(memory, "repo.scope").is_confirmed,
-            kept(memory, "repo.scope").waiting,
-        ) == ("light", True, ())
+        own = kept(memory, "repo.scope")
+        assert (own.value, own.is_confirmed, own.waiting) == ("light", True, ())
 
 
 @pytest.mark.parametrize("field", ["key", "value"])

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from index_files import write_files
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import PathNotAllowedError
@@ -16,17 +17,10 @@ VAULTS = json.loads(Path(__file__).with_name("vaults.json").read_text("utf-8")) 
 PIET = "---\ntitle: Janssen, Piet\naliases: [Boiler man, 'Heating']\n---\n\n# Piet\n\nRepairs the heating.\n"
 
 
-def lay_out(root, files):
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
 @pytest.mark.parametrize("vault", VAULTS, ids=[vault["name"] for vault in VAULTS])
 def test_notes_of_days_go_where_a_vault_has_them_and_templates_are_left_out(tmp_path, run, vault):
     path = vault["path"]
-    lay_out(tmp_path, {**vault["files"], "Pages/a.md": "# A page\n"})
+    write_files(tmp_path, {**vault["files"], "Pages/a.md": "# A page\n"})
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     outcome = run("init", "-w", tmp_path)
     assert (outcome.code, "a vault of" in outcome.out, outcome.err) == (0, True, "")
@@ -50,7 +44,7 @@ def test_notes_of_days_go_where_a_vault_has_them_and_templates_are_left_out(tmp_
 
 
 def test_an_agents_own_workspace_stays_one_and_a_vault_becomes_one_if_asked(tmp_path, run):
-    lay_out(tmp_path, {".obsidian/app.json": "{}", "MEMORY.md": "# Long\n", "a.md": "apart"})
+    write_files(tmp_path, {".obsidian/app.json": "{}", "MEMORY.md": "# Long\n", "a.md": "apart"})
     assert run("init", "-w", tmp_path, "--json").code == 0
     assert not (tmp_path / ".memory").exists()
     (tmp_path / "MEMORY.md").unlink()
@@ -59,7 +53,7 @@ def test_an_agents_own_workspace_stays_one_and_a_vault_becomes_one_if_asked(tmp_
 
 
 def test_a_journal_by_weeks_is_not_followed_and_named(tmp_path, run):
-    lay_out(tmp_path, {".obsidian/daily-notes.json": '{"format": "gggg-[W]ww"}', "a.md": "tea"})
+    write_files(tmp_path, {".obsidian/daily-notes.json": '{"format": "gggg-[W]ww"}', "a.md": "tea"})
     outcome = run("init", "-w", tmp_path)
     assert "notes of days are YYYY-MM-DD.md" in outcome.out
     assert "journal.name is 'gggg-[W]ww'" in outcome.err
@@ -72,7 +66,7 @@ def test_a_journal_by_weeks_is_not_followed_and_named(tmp_path, run):
 )  # fmt: skip
 @pytest.mark.parametrize("embedder", [None, "static"])
 def test_a_note_is_found_and_opened_by_its_names(tmp_path, run, name, embedder):
-    lay_out(
+    write_files(
         tmp_path, {".obsidian/x": "", "People/Piet Janssen.md": PIET, "a.md": "See [[Boiler man]], a heating man.\n"}
     )
     run("init", "-w", tmp_path)
@@ -87,7 +81,7 @@ def test_a_note_is_found_and_opened_by_its_names(tmp_path, run, name, embedder):
 
 
 def test_a_page_of_logseq_has_names_too_and_what_is_private_stays_so_under_each(tmp_path, run):
-    lay_out(tmp_path, {"logseq/config.edn": "{}", "pages/surveyor.md": "alias:: [[Stone woman]], Ilse\n\n- Tall\n"})
+    write_files(tmp_path, {"logseq/config.edn": "{}", "pages/surveyor.md": "alias:: [[Stone woman]], Ilse\n\n- Tall\n"})
     run("init", "-w", tmp_path)
     (tmp_path / "MEMORY.md").write_text("---\naliases: [Secrets]\n---\n\nThe safe is open.\n")
     with Memory.open(tmp_path, embedder=None) as memory:
