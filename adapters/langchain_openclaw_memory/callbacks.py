@@ -52,10 +52,6 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         ConfigError: The window or the model is unknown, or the window is not a number of tokens.
     """
 
-    raise_error = False
-    # In an asynchronous run, its work is done in a thread that the run waits for: the event loop goes on meanwhile.
-    run_inline = False
-
     def __init__(
         self,
         memory: MemoryChoice,

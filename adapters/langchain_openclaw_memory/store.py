@@ -171,6 +171,7 @@ class OpenClawStore(BaseStore):
         if cache.files is not files:
             cache.files, cache.listings = files, {}
             cache.entries = {path: entry for path, entry in cache.entries.items() if path in files}
+            cache.stamps = {path: stamp for path, stamp in cache.stamps.items() if path in files}
         folder = item_files.make_folder(prefix) + "/"
         if folder not in cache.listings:
             paths = [path for path in files if path.startswith(folder) and item_files.is_place(path)]

@@ -50,7 +50,6 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
 
     def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
-
         start = partial(compose_session_start, tool_names=names, max_chars=self.max_chars, name=self.memory_name)
         return append_to_system(
             request, self._read_memory(lambda memory, key: start(memory, session_key=key)) or ""

@@ -439,6 +439,15 @@ def test_a_copy_is_no_second_item_and_a_damaged_one_is_passed_over_and_reported(
     assert "memory/users/anna/a.md" in caplog.text
 
 
+def test_an_item_that_was_moved_away_is_there_again_once_it_is_back(store, memory, anna):
+    store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {"n": 2})])
+    assert keys(store.search(USERS)) == ["a", "b"]
+    for here, there, left in (("a.md", "a.away", ["b"]), ("a.away", "a.md", ["a", "b"])):
+        (anna / here).rename(anna / there)
+        memory.sync()
+        assert keys(store.search(USERS)) == left
+
+
 def test_a_secret_that_a_person_wrote_is_masked_and_not_lost_by_putting_it_back(store, edit, anna):
     store.put(USERS, "door", {"text": "The token is here.", "n": 1})
     edit("door", lambda file: file.replace("here", SECRET))
