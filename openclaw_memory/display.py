@@ -13,8 +13,6 @@ from openclaw_memory.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["render_table"]
-
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"

@@ -31,7 +31,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "chunking"}
-PUBLIC_MODULES = {f"openclaw_memory{name}" for name in ("", ".aio", ".backends", ".cli", ".config", ".display", ".embeddings", ".errors", ".events", ".control", ".conversation", ".documents", ".flush", ".plugins", ".records", ".runs", ".search", ".security", ".store", ".testing", ".text", ".tools", ".types", ".workspace",)}  # fmt: skip
+PUBLIC_MODULES = {f"openclaw_memory{name}" for name in ("", ".aio", ".backends", ".cli", ".config", ".embeddings", ".errors", ".events", ".conversation", ".documents", ".flush", ".plugins", ".records", ".runs", ".search", ".security", ".store", ".testing", ".text", ".tools", ".types", ".workspace",)}  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"lancedb", "langchain", "langchain_core", "langgraph", "llama_index", "mcp", "pgvector", "psycopg", "psycopg_pool"}  # fmt: skip
 HEAVY = FRAMEWORKS | {

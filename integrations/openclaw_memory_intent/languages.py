@@ -95,6 +95,16 @@ def match_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     return next((name for name, score in scores.items() if score == best), UNKNOWN) if best else UNKNOWN
 
 
+def select_content_words(text: str, language: str) -> list[str]:
+    """Return the words of a text in lower case, each once, without the stop words of its language.
+
+    Args:
+        text: The text.
+        language: Its language, one of `LANGUAGES`.
+    """
+    return [word for word in dict.fromkeys(_WORD.findall(text.lower())) if fold(word) not in _list_words(language)]
+
+
 @cache
 def _list_words(language: str) -> frozenset[str]:
     return STOP_WORDS[language] | frozenset(_COMMON.get(language, "").split())

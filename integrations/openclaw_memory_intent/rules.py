@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from openclaw_memory.text import select_content_words
 from openclaw_memory_intent.gate import MOST_CHARS, normalize, shorten
-from openclaw_memory_intent.languages import detect_language
+from openclaw_memory_intent.languages import detect_language, select_content_words
 from openclaw_memory_intent.phrases import PHRASES
 from openclaw_memory_intent.settings import IntentConfig
 from openclaw_memory_intent.types import Intent, MemoryIntent
@@ -47,14 +46,14 @@ def match_phrases(message: str, rules: IntentConfig, reason: str) -> MemoryInten
             if intent is None:
                 break
             confidence = min(MOST_CONFIDENT, _BELOW * rules.confidence_threshold)
-            return MemoryIntent(intent, _list_entities(ends, match[0]), confidence, language, True, reason)
+            return MemoryIntent(intent, _list_entities(ends, match[0], name), confidence, language, True, reason)
     return MemoryIntent(language=language, by_rules=True, reason=reason)
 
 
-def _list_entities(message: str, phrase: str) -> tuple[str, ...]:
+def _list_entities(message: str, phrase: str, language: str) -> tuple[str, ...]:
     """The first words of substance that the phrase itself does not have."""
     own = set(normalize(phrase).split())
-    return tuple(word for word in select_content_words(message) if normalize(word) not in own)[:_MOST_ENTITIES]
+    return tuple(word for word in select_content_words(message, language) if normalize(word) not in own)[:_MOST_ENTITIES]
 
 
 @cache

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 # What settings are chosen by. Silence is not one of them: a search without any answer is always silent.
 Measure: TypeAlias = Literal["shown", "first"]
 _SHARES = ("shown", "first", "silent")
-_COLOUR = "#0072b2"  # of bars
 # By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
 # differ in nothing rarely get so far apart. From eighty on, six are the better margin: docs/how-to/better-ranking.md.
 MARGIN = 3
@@ -202,26 +201,16 @@ class Comparison(Sequence[Evaluation]):
         return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import render_table
-
         answerable = sum(row.coverage is not None for row in self[0].rows) if self else 0
         unanswerable = len(self[0].rows) - answerable if self else 0
         caption = (
             "shown: share of the evidence in the snippets; first: evidence in the first result "
             f"({answerable} questions); silent: no result where the notes have no answer ({unanswerable} questions)"
         )
-        compared = [f"questions better, worse than {self[0].name}"] if len(self) > 1 else []
-        rows = (
-            (
-                "; ".join([item.name or "memory", *item.reasons]),
-                *((value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
-                f"{item.chars:,.0f}",
-                *([f"+{better} −{worse}"] if len(self) > 1 else []),
-            )
-            for item in self
-            for better, worse in [item.compare_with(self[0])]
-        )
-        return render_table(caption, ("settings", *_SHARES, "characters shown", *compared), rows)
+        names = ["; ".join([item.name or "memory", *item.reasons]) for item in self]
+        frame = self.to_pandas().assign(name=names)
+        table = frame.to_html(index=False, na_rep="–", formatters={"chars": "{:,.0f}".format}, float_format="{:.2f}".format)
+        return f'<div class="openclaw-memory"><p>{caption}</p>{table}</div>'
 
 
 def calculate_mean(values: Iterable[float]) -> float:

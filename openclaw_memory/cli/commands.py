@@ -98,7 +98,7 @@ def demo() -> int:
     import tempfile
 
     from openclaw_memory.memory import Memory
-    from openclaw_memory.testing import sample_workspace
+    from openclaw_memory.testing.fakes import sample_workspace
 
     with (
         tempfile.TemporaryDirectory(prefix="openclaw-memory-demo-") as folder,

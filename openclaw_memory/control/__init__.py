@@ -1,5 +1,1 @@
-"""Inspect a memory as a whole, forget for good, and seal files."""
-
-from openclaw_memory.types.control import Item
-
-__all__ = ["Item"]
+"""Inspect a memory as a whole, and forget parts of it for good."""

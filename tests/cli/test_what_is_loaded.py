@@ -10,7 +10,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.indexing.changes import compare_scan
-from openclaw_memory.testing import sample_workspace
+from openclaw_memory.testing.fakes import sample_workspace
 
 ROOT = Path(__file__).parents[2]
 RUN = """

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.text import SilentStream, is_silent, strip_silent
+from openclaw_memory.text import SilentStream, strip_silent
 from openclaw_memory.text.silent_reply import is_declining
 
 SILENT = [
@@ -76,8 +76,6 @@ def streamed(*pieces: str) -> str:
 @pytest.mark.parametrize(("reply", "shown"), [*((reply, "") for reply in SILENT), *SHOWN.items()], ids=repr)
 @pytest.mark.sampled(20)
 def test_of_a_reply_the_token_is_taken_however_it_is_split(reply, shown):
-    assert is_silent(reply) or reply not in SILENT
-    assert not is_silent(reply) or reply not in SHOWN
     assert is_declining(reply) or reply in SHOWN
     assert strip_silent(reply) == streamed(*reply) == shown
     for first in range(len(reply) + 1):
