@@ -65,7 +65,6 @@ nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory.middleware.intent.IntentState"),
     ("py:class", "langchain_openclaw_memory.retrievers._checked"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
-    ("py:class", "openclaw_memory.embeddings.callables.CallableEmbedder"),  # which `from_callable` is
     ("py:class", "openclaw_memory.errors.UndecodableError"),  # of which a sealed file is one kind
     ("py:class", "openclaw_memory.indexing.service.IndexService"),
     ("py:class", "openclaw_memory.text.policies.Policies"),

@@ -33,7 +33,7 @@ from openclaw_memory_lab import Comparison, EmbeddingServer, copy_lab, evaluate,
 from tqdm.auto import tqdm
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
-from openclaw_memory.embeddings import from_callable
+from openclaw_memory.embeddings import CustomEmbedder
 
 HERE = Path("embedder-notes")
 
@@ -73,7 +73,7 @@ served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=server.url)
 # %% [markdown]
 # The fourth is a function from a list of texts to as many vectors. It may do anything; this one counts pieces of three
 # letters, which knows nothing of meaning, but finds words that are bent or misspelt. `Memory.open(path,
-# embedder=trigrams)` takes it as it is; `from_callable` gives it a name of your own.
+# embedder=trigrams)` takes it as it is; `CustomEmbedder` gives it a name of your own.
 
 
 # %%
@@ -97,7 +97,7 @@ embedders = {
     "static model": static,
     LOCAL: minilm,
     f"{LOCAL} on a server": served,
-    "trigrams": from_callable(trigrams, "trigrams"),
+    "trigrams": CustomEmbedder(trigrams, model="trigrams"),
 }
 
 

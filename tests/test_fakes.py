@@ -7,8 +7,8 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.testing import RecordingEmbedder, check_embedder
-from openclaw_memory.testing.fakes import sample_workspace
+from openclaw_memory.testing import check_embedder
+from openclaw_memory.testing.fakes import RecordingEmbedder, sample_workspace
 
 
 def test_the_recording_embedder_keeps_the_contract_of_an_embedder():

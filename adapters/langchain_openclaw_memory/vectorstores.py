@@ -17,7 +17,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_openclaw_memory._session import SessionRetriever, get_run_config, get_session_key, refuse, use_run_memory
 from langchain_openclaw_memory.embeddings import OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import FrameworkEmbedder
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import find_audience
@@ -126,7 +126,7 @@ class OpenClawVectorStore(VectorStore):
             )
         if not isinstance(embedding, Embeddings):
             raise ConfigError(f"embedding must be LangChain's Embeddings, not {embedding!r}")
-        embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else FrameworkEmbedder(embedding)
+        embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else CustomEmbedder(embedding)
         SafeFolder(Path(workspace).expanduser(), create=True).make_folder()
         index = index_path or _index_of(workspace, embedder, config)
         store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index), collection=collection)
@@ -139,7 +139,7 @@ class OpenClawVectorStore(VectorStore):
         """The embeddings of the store; None if the search is by keywords alone."""
         embedder = self.memory.embedder
         inner = getattr(embedder, "inner", embedder)
-        if isinstance(inner, FrameworkEmbedder) and isinstance(inner.theirs, Embeddings):
+        if isinstance(inner, CustomEmbedder) and isinstance(inner.theirs, Embeddings):
             return inner.theirs
         return None if embedder is None else OpenClawEmbeddings(embedder)
 

@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 
 from openclaw_memory import load_embedder
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.embeddings import FrameworkEmbedder
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class OpenClawEmbedding(BaseEmbedding):
         return await run_in_thread(self._get_text_embeddings, texts)
 
 
-class LlamaIndexEmbedder(FrameworkEmbedder):
+class LlamaIndexEmbedder(CustomEmbedder):
     """Embeddings of LlamaIndex as an embedder of a memory: `Memory.open(path, embedder=LlamaIndexEmbedder(theirs))`.
 
     `identity` keeps the vectors of different models apart. It is made of the class, the model and the settings that

@@ -12,7 +12,7 @@ UNKNOWN = "und"  # ISO 639-2: undetermined
 LANGUAGES = ("en", "nl", "de", "fr", "es")
 
 _MOST_CHARS = 2_000  # enough to be sure of a language
-_WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+")
 # Letters and signs that of these languages one alone has in common words. Each counts as one stop word.
 _LETTERS: Mapping[str, re.Pattern[str]] = {
     "de": re.compile("[äöüß]"),
@@ -61,11 +61,11 @@ def detect_language(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     """
     text = text[:_MOST_CHARS]
     names = tuple(dict.fromkeys(languages))
-    if not names or not _WORD.search(text):
+    if not names or not WORD.search(text):
         return UNKNOWN
     by_model = _load_model(names)
     # A word or two are beyond a model of letters: it knows "ok" for German. Stop words that speak for one language do.
-    if by_model is None or len(_WORD.findall(text)) < 3:
+    if by_model is None or len(WORD.findall(text)) < 3:
         by_words = match_stop_words(text, names)
         if by_model is None or by_words != UNKNOWN:
             return by_words
@@ -83,8 +83,8 @@ def match_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     """
     candidates = [name for name in dict.fromkeys(languages) if name in STOP_WORDS]
     scores = dict.fromkeys(candidates, 0.0)
-    for word in _WORD.findall(fold(text)):
-        having = [name for name in candidates if word in _list_words(name)]
+    for word in WORD.findall(fold(text)):
+        having = [name for name in candidates if word in list_stop_words(name)]
         for name in having:
             scores[name] += 1 / len(having)
     lowered = text.lower()
@@ -95,18 +95,9 @@ def match_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     return next((name for name, score in scores.items() if score == best), UNKNOWN) if best else UNKNOWN
 
 
-def select_content_words(text: str, language: str) -> list[str]:
-    """Return the words of a text in lower case, each once, without the stop words of its language.
-
-    Args:
-        text: The text.
-        language: Its language, one of `LANGUAGES`.
-    """
-    return [word for word in dict.fromkeys(_WORD.findall(text.lower())) if fold(word) not in _list_words(language)]
-
-
 @cache
-def _list_words(language: str) -> frozenset[str]:
+def list_stop_words(language: str) -> frozenset[str]:
+    """Return the words of a language that say nothing on their own, folded."""
     return STOP_WORDS[language] | frozenset(_COMMON.get(language, "").split())
 
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from openclaw_memory_intent.gate import MOST_CHARS, normalize, shorten
-from openclaw_memory_intent.languages import detect_language, select_content_words
+from openclaw_memory_intent.languages import WORD, detect_language, list_stop_words
 from openclaw_memory_intent.phrases import PHRASES
 from openclaw_memory_intent.settings import IntentConfig
 from openclaw_memory_intent.types import Intent, MemoryIntent
@@ -51,9 +51,10 @@ def match_phrases(message: str, rules: IntentConfig, reason: str) -> MemoryInten
 
 
 def _list_entities(message: str, phrase: str, language: str) -> tuple[str, ...]:
-    """The first words of substance that the phrase itself does not have."""
-    own = set(normalize(phrase).split())
-    return tuple(word for word in select_content_words(message, language) if normalize(word) not in own)[:_MOST_ENTITIES]
+    """Return the first words of substance that the phrase itself does not have."""
+    own = {*normalize(phrase).split(), *list_stop_words(language)}
+    words = dict.fromkeys(WORD.findall(message.lower()))
+    return tuple(word for word in words if normalize(word) not in own)[:_MOST_ENTITIES]
 
 
 @cache

@@ -209,7 +209,9 @@ class Comparison(Sequence[Evaluation]):
         )
         names = ["; ".join([item.name or "memory", *item.reasons]) for item in self]
         frame = self.to_pandas().assign(name=names)
-        table = frame.to_html(index=False, na_rep="–", formatters={"chars": "{:,.0f}".format}, float_format="{:.2f}".format)
+        table = frame.to_html(
+            index=False, na_rep="–", formatters={"chars": "{:,.0f}".format}, float_format="{:.2f}".format
+        )
         return f'<div class="openclaw-memory"><p>{caption}</p>{table}</div>'
 
 

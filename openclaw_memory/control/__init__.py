@@ -1,1 +1,1 @@
-"""Inspect a memory as a whole, and forget parts of it for good."""
+"""List the content of a memory, and forget parts."""

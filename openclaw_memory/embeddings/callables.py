@@ -1,4 +1,4 @@
-"""Functions, and the embedding models of frameworks, as embedders."""
+"""Use functions and the embedding models of frameworks as embedders."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.vectors import check_vectors, make_encodable, translate_errors
@@ -36,35 +37,54 @@ _METHODS = {
 }
 
 
-class CallableEmbedder:
-    """An embedder of a function that takes a list of strings and returns as many vectors; called `from_callable`.
+class CustomEmbedder:
+    """A function or a framework's embedding model as an embedder; the adapters derive theirs from it.
 
-    The vectors are checked, freed of non-finite numbers and normalised. Their dimensions are those of the first answer.
+    `identity` keeps the vectors of different models apart. It is made of the class, the model and the visible settings,
+    without keys, headers and the like. The vectors are checked, freed of non-finite numbers and normalised. Their
+    dimensions are those of the first answer.
     """
 
     provider = "callable"
+    _embed: Callable[[list[str]], Any]
+    _embed_query: Callable[[str], Any] | None
 
     def __init__(
         self,
-        embed: Callable[[list[str]], Any],
-        name: str,
-        embed_query: Callable[[str], Any] | None = None,
+        theirs: Any,
         *,
+        model: str | None = None,
+        identity: str | None = None,
         local: bool = False,
     ) -> None:
-        """Ask a function.
+        """Ask a function, or a model through its two methods.
 
         Args:
-            embed: Takes texts, returns their vectors.
-            name: Becomes the model: give another name to a function that makes other vectors.
-            embed_query: Takes one query, returns its vector; by default `embed` is asked.
+            theirs: A function that takes a list of texts and returns as many vectors, or a model that has
+                `embed_documents` and `embed_query`, or LlamaIndex's methods.
+            model: The name of the model. Default: its own. Give another one to a function that makes other vectors.
+            identity: Keeps its vectors apart from those of other models. Default: its visible settings, or the name of
+                a function.
             local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
+                A model with `leaves_machine = False` says this by itself.
+
+        Raises:
+            ConfigError: A name is empty, or missing for a function that has none.
         """
-        self._embed, self._embed_query = embed, embed_query
-        self.leaves_machine = not local
+        if model == "" or identity == "":
+            raise ConfigError("model and identity must not be empty: leave them out, or name what makes the vectors")
+        framework = next((name for name, methods in _METHODS.items() if hasattr(theirs, methods[0])), None)
+        if framework is None:
+            self.model = model or _name_function(theirs)
+            self.identity = f"{self.provider}:{identity or self.model}"
+            self._embed, self._embed_query = theirs, None
+        else:
+            self.provider, self.model = framework, model or _find_model_name(theirs)
+            self.identity = f"{framework}:{identity or _make_identity(theirs, self.model)}"
+            self._embed, self._embed_query = (getattr(theirs, name) for name in _METHODS[framework])
+        self.leaves_machine = not (local or getattr(theirs, "leaves_machine", None) is False)
+        self.theirs = theirs
         self._dims = 0
-        self.model = name
-        self.identity = f"{self.provider}:{name}"
 
     def embed_query(self, text: str) -> Vector:
         """Return the vector of a query, shape (dims,).
@@ -104,50 +124,24 @@ class CallableEmbedder:
         return vectors
 
 
-from_callable = CallableEmbedder
-
-
-class FrameworkEmbedder(CallableEmbedder):
-    """A framework's embedding model as an embedder; the adapters derive theirs from it.
-
-    `identity` keeps the vectors of different models apart. It is made of the class, the model and the visible settings,
-    without keys, headers and the like.
-    """
-
-    def __init__(
-        self,
-        theirs: object,
-        *,
-        model: str | None = None,
-        identity: str | None = None,
-        local: bool = False,
-    ) -> None:
-        """Ask `theirs` through its two methods.
-
-        Args:
-            theirs: The model: it has `embed_documents` and `embed_query`, or LlamaIndex's methods.
-            model: The name of the model. Default: its own.
-            identity: Keeps its vectors apart from those of other models. Default: its visible settings.
-            local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
-                A model with `leaves_machine = False` says this by itself.
-
-        Raises:
-            ConfigError: A name is empty.
-        """
-        if model == "" or identity == "":
-            raise ConfigError("model and identity must not be empty: leave them out, or name what makes the vectors")
-        framework, (embed, embed_query) = next(item for item in _METHODS.items() if hasattr(theirs, item[1][0]))
-        name = model or _find_model_name(theirs)
-        local = local or getattr(theirs, "leaves_machine", None) is False
-        super().__init__(getattr(theirs, embed), name, getattr(theirs, embed_query), local=local)
-        self.provider, self.theirs = framework, theirs
-        self.identity = f"{framework}:{identity or _make_identity(theirs, name)}"
-
-
 def is_embedding_model(value: object) -> bool:
     """Return whether an object has the methods of an embedding model."""
     return not isinstance(value, type) and any(
         all(callable(getattr(value, name, None)) for name in names) for names in _METHODS.values()
+    )
+
+
+def _name_function(function: object) -> str:
+    """Return the name of a function, which keeps its vectors apart from those of another model.
+
+    Raises:
+        ConfigError: It has none.
+    """
+    if isinstance(function, FunctionType) and "<lambda>" not in function.__qualname__:
+        return f"{function.__module__}.{function.__qualname__}"
+    raise ConfigError(
+        f"this embedder, a {type(function).__name__}, has no name that keeps its vectors apart from those of another "
+        "model; give it one: openclaw_memory.embeddings.CustomEmbedder(function, model='my model')"
     )
 
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct, field, structs
@@ -281,22 +280,16 @@ def _wrap(choice: object) -> Embedder:
     """Return an embedder for an object or a function that makes vectors."""
     if isinstance(choice, Embedder):
         return choice
-    from openclaw_memory.embeddings.callables import FrameworkEmbedder, from_callable, is_embedding_model
+    from openclaw_memory.embeddings.callables import CustomEmbedder, is_embedding_model
 
-    kind = type(choice)
     if is_embedding_model(choice):
         identity = getattr(choice, "identity", None)
-        return FrameworkEmbedder(choice, identity=identity if isinstance(identity, str) else None)
-    if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
-        return from_callable(choice, f"{choice.__module__}.{choice.__qualname__}")
+        return CustomEmbedder(choice, identity=identity if isinstance(identity, str) else None)
     if callable(choice) and not isinstance(choice, type):
-        raise ConfigError(
-            f"this embedder, a {kind.__name__}, has no name that keeps its vectors apart from those of another model; "
-            "give it one: openclaw_memory.embeddings.from_callable(function, 'my model')"
-        )
+        return CustomEmbedder(choice)
     raise ConfigError(
-        f"embedder of type {kind.__name__} is not an embedder, an object with embed_documents and embed_query, a "
-        "provider's name, a function from texts to vectors or None"
+        f"embedder of type {type(choice).__name__} is not an embedder, an object with embed_documents and embed_query, "
+        "a provider's name, a function from texts to vectors or None"
     )
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import from_callable
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.testing import check_embedder
 
 
 @pytest.mark.parametrize(
     "embedder",
-    [load_embedder("static"), load_embedder("hashing"), from_callable(HashingEmbedder(32).embed_documents, "hashing")],
+    [load_embedder("static"), load_embedder("hashing"), CustomEmbedder(HashingEmbedder(32), model="hashing")],
     ids=lambda embedder: embedder.provider,
 )
 def test_what_ships_keeps_the_contract(embedder):

@@ -1,6 +1,7 @@
 """Providers by name, by entry point and by function; normalised vectors."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import from_callable
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.registry import list_providers
 from openclaw_memory.embeddings.vectors import normalize
@@ -88,11 +89,11 @@ def measure(texts: list[str]) -> list[list[float]]:
 
 
 def test_a_function_becomes_an_embedder():
-    embedder = from_callable(measure, "lengths")
+    embedder = CustomEmbedder(measure, model="lengths")
     assert (embedder.provider, embedder.model) == ("callable", "lengths")
     assert np.allclose(embedder.embed_query("aaaa"), np.array([4, 1, 4]) / np.sqrt(33))
     assert embedder.embed_documents(("a", "b")).dtype == np.float32
-    assert embedder.identity != from_callable(measure, "other").identity
+    assert embedder.identity != CustomEmbedder(measure, model="other").identity
 
 
 @pytest.mark.parametrize(
@@ -108,17 +109,17 @@ def test_a_function_becomes_an_embedder():
 )
 def test_a_function_that_returns_no_vectors_is_refused(answer, words):
     with pytest.raises(EmbedderError, match=f"the function 'liar' .*{words}"):
-        from_callable(lambda _: answer, "liar").embed_documents(["a", "b"])
+        CustomEmbedder(lambda _: answer, model="liar").embed_documents(["a", "b"])
 
 
 def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
     with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 'text'; fix it") as raised:
-        from_callable(lambda texts: {}[texts[0]], "cold").embed_query("text")
+        CustomEmbedder(lambda texts: {}[texts[0]], model="cold").embed_query("text")
     assert isinstance(raised.value.__cause__, KeyError)
 
 
 def test_a_function_that_changes_its_dimensions_is_refused():
-    embedder = from_callable(lambda texts: [[1.0] * len(text) for text in texts], "elastic")
+    embedder = CustomEmbedder(lambda texts: [[1.0] * len(text) for text in texts], model="elastic")
     embedder.embed_query("abc")
     with pytest.raises(EmbedderError, match="returned 4 dimensions after 3"):
         embedder.embed_query("abcd")
@@ -126,7 +127,8 @@ def test_a_function_that_changes_its_dimensions_is_refused():
 
 def test_queries_may_go_through_a_function_of_their_own():
     inner = HashingEmbedder()
-    embedder = from_callable(inner.embed_documents, "two", embed_query=lambda text: -inner.embed_query(text))
+    two = SimpleNamespace(embed_documents=inner.embed_documents, embed_query=lambda text: -inner.embed_query(text))
+    embedder = CustomEmbedder(two, model="two")
     np.testing.assert_allclose(embedder.embed_query("boiler"), -embedder.embed_documents(["boiler"])[0], atol=1e-6)
 
 

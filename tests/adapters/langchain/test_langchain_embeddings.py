@@ -13,7 +13,7 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 from pydantic import BaseModel, SecretStr
 
 from openclaw_memory import load_embedder
-from openclaw_memory.embeddings import FrameworkEmbedder
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.errors import ConfigError
 
 
@@ -62,7 +62,7 @@ class Around(Embeddings):
 
 
 class TestTheirsAsOurs(EmbedderContract):
-    provider, embedder, ours = "langchain", FrameworkEmbedder, OpenClawEmbeddings
+    provider, embedder, ours = "langchain", CustomEmbedder, OpenClawEmbeddings
     service, answering, around = Service, Answering, Around
     that_count: ClassVar = {
         "model": "large", "dimensions": 5, "base_url": "https://other.example/v1", "model_kwargs": {"device": "x"}

@@ -18,7 +18,7 @@ from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings import from_callable
+from openclaw_memory.embeddings import CustomEmbedder
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError
 
 TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]
@@ -55,7 +55,7 @@ async def test_an_embedder_is_asked_for_all_texts_at_once_and_a_slow_one_does_no
         asked.append(len(texts))
         return [[1.0]] * len(texts)
 
-    ours = OpenClawEmbedding(from_callable(waits, "waits"))
+    ours = OpenClawEmbedding(CustomEmbedder(waits, model="waits"))
     texts = ["one"] * 300
     calls = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(texts)]
     loop.call_soon(turned.set)
@@ -92,13 +92,13 @@ def test_what_its_names_do_not_lead_back_to_is_reported_and_can_be_handed_over()
     def embed(texts):
         return [[1.0, float(len(text))] for text in texts]
 
-    embedder = from_callable(embed, "lengths")
+    embedder = CustomEmbedder(embed, model="lengths")
     reported = OpenClawEmbedding(embedder).to_dict()
     with pytest.raises(ConfigError, match=r"hand over the embedder that makes the vectors of 'callable:lengths'"):
         OpenClawEmbedding.from_dict(reported)
     assert OpenClawEmbedding.from_dict(reported, embedder=embedder).embedder is embedder
     with pytest.raises(ConfigError, match="'callable:others' makes others"):
-        OpenClawEmbedding.from_dict(reported, embedder=from_callable(embed, "others"))
+        OpenClawEmbedding.from_dict(reported, embedder=CustomEmbedder(embed, model="others"))
     with pytest.raises(ConfigError, match="hashing:other"):
         OpenClawEmbedding.from_dict(OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"})
 
