@@ -25,7 +25,8 @@ The tree::
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
 
 Each message names the value that was wrong and what to do next, in the words of `suggest` and `suggest_remedy`.
-Two matter inside of the library alone, and a program catches their parents: `UndecodableError`, `IndexReplacedError`.
+Four matter inside of the library alone, and a program catches their parents: `CorruptIndexError`, `IndexReplacedError`,
+`RecordError`, `UndecodableError`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ from openclaw_memory._safe import clean
 __all__ = [
     "ConfigError",
     "ConflictError",
-    "CorruptIndexError",
     "EmbedderError",
     "IndexLockedError",
     "InvalidInputError",
@@ -48,7 +48,6 @@ __all__ = [
     "PathNotAllowedError",
     "PolicyError",
     "QueryError",
-    "RecordError",
     "SealedFileError",
     "StoreError",
     "SyncBusyError",

@@ -240,13 +240,6 @@ class Memory:
         """
         return self._backend.sync(force=force, progress=progress, wait=wait)
 
-    def is_current(self) -> bool:
-        """Return whether a sync would find nothing to do, by the stamps of the files; another sync is not waited for.
-
-        False where the engine of a plug-in answers, and where the index cannot be read.
-        """
-        return self._backend is self._builtin and self._engine.service.is_current()
-
     @observed("search", lambda results, *_, **__: [(result.path, format_lines(*result.spans)) for result in results])
     def search(
         self,
@@ -407,7 +400,7 @@ class Memory:
 
         Raises:
             WorkspaceError: The folder has gone.
-            CorruptIndexError: The index is damaged; `sync(force=True)` rebuilds it.
+            StoreError: The index is damaged; `sync(force=True)` rebuilds it.
         """
         status = self._backend.status(deep=deep)
         problems = self.events.list_problems()

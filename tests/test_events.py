@@ -26,7 +26,7 @@ from openclaw_memory.workspace.session_log import SessionLog
 
 # They hand out and change nothing of what is remembered, or are made of methods that are marked.
 SILENT = {
-    Memory: "append close delete documents edit embedder for_agent index_path is_current open records status sync watch",
+    Memory: "append close delete documents edit embedder for_agent index_path open records status sync watch",
     Notes: "sync_soon",
     Sessions: "flush log open_conversation",
     Control: "list_sealed reseal",

@@ -85,7 +85,7 @@ def search(
         raise click.UsageError("QUERY has nothing to look for: ask a question")
     with place.open() as memory:
         is_bare = _is_bare(memory)
-        outcome = SyncOutcome() if no_sync or is_bare or memory.is_current() else place.sync(memory)
+        outcome = SyncOutcome() if no_sync or is_bare else place.sync(memory)
         results = memory.search(
             asked_query.text,
             max_results=max_results,

@@ -333,14 +333,6 @@ class IndexService:
             self._staleness.record_sync(report, begin)
             return report
 
-    def is_current(self) -> bool:
-        """Return whether a sync would find nothing to do, but to erase; False where the index cannot be read."""
-        from openclaw_memory.indexing.sync import is_current
-
-        with suppress(CorruptIndexError, IndexReplacedError, IndexLockedError, WorkspaceError):
-            return self.has_index() and not self._suspects and is_current(self._gather_parts())
-        return False
-
     @contextmanager
     def _mark_thread(self) -> Iterator[None]:
         self._sync_thread = threading.get_ident()

@@ -111,15 +111,6 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
     return report
 
 
-def is_current(parts: SyncParts) -> bool:
-    """Return whether a sync would find nothing to do, as far as stamps show; nothing is written, nor embedded."""
-    survey = _read_survey(parts)
-    if survey.stored is None or not survey.stored.complete or survey.difference.to_read or survey.difference.vanished:
-        return False
-    current = describe_index(parts.embedder, parts.config.chunking, policies=parts.workspace.policies)
-    return parts.trouble is None and explain_outdated(survey.stored, current) is None
-
-
 def _read_survey(parts: SyncParts) -> Survey:
     scan, records = parts.workspace.scan(), parts.store.get_files()
     return Survey(scan, parts.store.read_meta(), records, compare_scan(scan, records))

@@ -18,7 +18,7 @@ from openclaw_memory.workspace.notes import Notes
 
 # Methods by which no text goes in or out.
 WITHOUT_TEXT = {
-    Memory: "append close delete documents edit embedder for_agent index_path is_current open records sync watch",
+    Memory: "append close delete documents edit embedder for_agent index_path open records sync watch",
     Notes: "sync_soon delete",
     Sessions: "",
     Control: "list_sealed reseal",
