@@ -35,7 +35,6 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.session_log import make_log_name
 
 MAX_CALLS = 8  # of the model in one flush
-_AFTER_MIDNIGHT = datetime.timedelta(minutes=15)  # when a turn, or one that broke off, may have begun
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
@@ -311,9 +310,7 @@ class FlushTurn:
         with self._lock:
             if self.outcome is not None:
                 return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
-            now = self._flush.get_time()
-            days = {(now - _AFTER_MIDNIGHT).date()} - {now.date()}
-            answer = append_new(self._flush.workspace, arguments, day=now.date(), other_days=days)
+            answer = append_new(self._flush.workspace, arguments, self._flush.get_time())
             if answer.ok:
                 self._has_written = True
                 self._refused_lines -= _split_lines(arguments)

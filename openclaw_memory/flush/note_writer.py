@@ -15,15 +15,14 @@ from openclaw_memory.errors import (
     PolicyError,
     UndecodableError,
 )
+from openclaw_memory.events import locate_excerpt, observed
 from openclaw_memory.text.fence import strip_recalled
+from openclaw_memory.text.quotation import quote
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
-from openclaw_memory.types import ToolAnswer
+from openclaw_memory.types import Excerpt, ToolAnswer
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import lock_folder
-from openclaw_memory.workspace.journal import check_text
-from openclaw_memory.workspace.notes import Notes
+from openclaw_memory.workspace import Workspace, journal
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -45,6 +44,7 @@ SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 MAX_CHARS = 65_536  # more than a model writes in one answer
+_AFTER_MIDNIGHT = datetime.timedelta(minutes=15)  # when a turn, or one that broke off, may have begun
 
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _MARKER = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
@@ -55,41 +55,34 @@ _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 Headings: TypeAlias = tuple[str, ...]
 
 
-def append_new(
-    workspace: Workspace, arguments: Mapping[str, Any], *, day: datetime.date, other_days: Iterable[datetime.date] = ()
-) -> ToolAnswer:
-    """Add the items of the `text` in a call that the note of a day lacks, and those of `other_days` too.
+def append_new(workspace: Workspace, arguments: Mapping[str, Any], now: datetime.datetime) -> ToolAnswer:
+    """Add the items of the `text` in a call that the note of the day lacks, and just after midnight that of yesterday.
 
     Args:
         workspace: The files.
         arguments: The arguments of the call.
-        day: The day of the note.
-        other_days: Days whose notes may have some of them.
+        now: The moment.
 
     Returns:
         Its status is `ok` (with `path`, `existed`, and `lines` if any were written), `nothing` (there is no text to
         save), `invalid`, `not_allowed` or `failed`. Its artifact is the `Excerpt` that was written.
     """
-    path = workspace.files.find_day(day)
+    path = workspace.files.find_day(now.date())
     try:
         text = redact_talk(strip_recalled(_read_text(arguments, path)))
         if not text.strip() or is_silent(text):
             error = f"there is no text to save: reply with {NO_REPLY} if there is nothing"
             return ToolAnswer({"status": NOTHING_TO_SAVE, "error": error})
-        with lock_folder(workspace.root, workspace.files.lock_parts, path, ".flush-lock"):  # against other flushes
-            source = arguments.get("quotedFrom")
-            if source is None:
-                note, *other_notes = (_read_note(workspace, date) for date in (day, *other_days))
-                text = find_missing(text, *note, other_notes)
-                if not text:
-                    return ToolAnswer({"status": "ok", "path": path, "existed": True})
-            excerpt = Notes(workspace).append(text, date=day, quoted_from=source, skip_existing=source is not None)
+        source = arguments.get("quotedFrom")
+        excerpt = _append(workspace, text, source, now)
     except InvalidInputError as error:
         return ToolAnswer({"status": "invalid", "error": str(error)})
     except (PathNotAllowedError, PolicyError) as error:
         return ToolAnswer({"status": "not_allowed", "error": str(error)})
     except (OpenClawMemoryError, OSError) as error:
         return ToolAnswer({"status": "failed", "error": str(error)})
+    if not excerpt.text:
+        return ToolAnswer({"status": "ok", "path": path, "existed": True})
     lines = f"{excerpt.start_line}-{excerpt.end_line}"
     return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": excerpt.existed}, excerpt)
 
@@ -113,16 +106,32 @@ def _read_text(arguments: object, path: str) -> str:
         raise InvalidInputError(
             f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: send it in parts"
         )
-    return check_text(text, "text")
+    return journal.check_text(text, "text")
 
 
-def _read_note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
-    """Return the note of a day, "" if it cannot be read, and its title."""
-    title = f"# {day.isoformat()}"
+@observed("append", locate_excerpt, writes=True)
+def _append(workspace: Workspace, text: str, source: str | None, now: datetime.datetime) -> Excerpt:
+    """Add the new items of a text to the note of the day, or all of a quotation that it lacks."""
+    day = now.date()
+    if source is not None:
+        quotation = quote(text, source)
+        return journal.append(workspace.files, quotation, date=day, now=now, skip_existing=True)
+
+    def select(note: str) -> str:
+        other_days = {(now - _AFTER_MIDNIGHT).date()} - {day}
+        return find_missing(
+            text, note, f"# {day}", [(_read_note(workspace, other), f"# {other}") for other in other_days]
+        )
+
+    return journal.append(workspace.files, text, date=day, now=now, select=select)
+
+
+def _read_note(workspace: Workspace, day: datetime.date) -> str:
+    """Return the note of a day; "" if it cannot be read."""
     try:
-        return workspace.read(workspace.files.find_day(day)), title
+        return workspace.read(workspace.files.find_day(day))
     except (NotFoundError, UndecodableError):
-        return "", title
+        return ""
 
 
 class _Item(NamedTuple):

@@ -425,9 +425,10 @@ class WorkspaceFiles(Struct, frozen=True):
 
     def _check_single(self, place: Place) -> None:
         """Check that a file is not there twice, sealed and plain."""
-        twin = paths.with_ending(place, sealed=not place.path.endswith(SUFFIX))
+        name = place.parts[-1]
+        twin = name.removesuffix(SUFFIX) if name.endswith(SUFFIX) else name + SUFFIX
         with suppress(FileNotFoundError), open_folder(place.base, place.parts[:-1]) as folder:
-            folder.check_free(twin.parts[-1], place.parts[-1])
+            folder.check_free(twin, name)
 
     def _check_size(self, data: bytes, path: str) -> bytes:
         most = paths.MAX_SEALED_TRANSCRIPT_BYTES if paths.is_transcript(path) else self.settings.max_bytes

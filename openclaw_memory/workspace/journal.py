@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -32,6 +32,7 @@ def append(
     now: datetime.datetime,
     skip_existing: bool = False,
     path: str | None = None,
+    select: Callable[[str], str] | None = None,
 ) -> Excerpt:
     """Add `text` to the note of a day, sealed or not, and return its lines. See `Notes.append`.
 
@@ -45,12 +46,14 @@ def append(
         now: The moment.
         skip_existing: Add nothing if the note has the same lines, at whatever time; the excerpt has `existed` set.
         path: Another note below `memory/` than that of the day.
+        select: Returns the part to add in place of all of the text, of what the note holds; "" for nothing.
 
     Raises:
         InvalidInputError, PathNotAllowedError, PolicyError, SealedFileError, WriteError: As `Notes.append`.
     """
     entry = _make_entry(text, title, now)
-    files.policies.check(None, "\n".join(entry))
+    if select is None:
+        files.policies.check(None, "\n".join(entry))
     path = path or files.journal.make_path(date)
     if not files.is_included(path):
         raise PathNotAllowedError(
@@ -60,10 +63,15 @@ def append(
     first = 0  # the 0-based line of the entry
 
     def extend(file: BinaryIO, _: int) -> bytes:
-        nonlocal before, data, first
+        nonlocal before, data, entry, first
         before = file.read()
         if (encoding := find_encoding(before)) != UTF8:
             raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
+        if select is not None:
+            entry = split_lines(select("\n".join(_split(before))))
+            files.policies.check(None, "\n".join(entry))
+        if not entry:
+            return b""
         if skip_existing and (existing := find_block(_split(before), entry)) is not None:
             first = existing
             return b""

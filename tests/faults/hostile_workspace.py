@@ -199,7 +199,7 @@ def lying_index(place: Place) -> bytes:
 
 # --- files that are enough of an attack by themselves
 SECRET, MADE = Link("{private}/secret.md"), Link("{private}/made")
-LOCKS = ("memory/.lock", "memory/.flush-lock", "sessions/.lock")
+LOCKS = ("memory/.lock", "sessions/.lock")
 DAYS = [
     f"memory/{year}-{month:02}-{day:02}.md"
     for year, month, day in product((2026, 2027), range(1, 13), range(1, 29))

@@ -159,7 +159,7 @@ def test_what_leads_to_the_workspace_or_to_a_named_index_may_be_links(own, tmp_p
 
 @pytest.mark.fault(46)
 @pytest.mark.parametrize("make", [os.symlink, os.link], ids=["soft", "hard"])
-@pytest.mark.parametrize("lock", ["memory/.lock", "memory/.flush-lock", "sessions/.lock"])
+@pytest.mark.parametrize("lock", ["memory/.lock", "sessions/.lock"])
 def test_a_link_in_the_place_of_a_lock_of_the_notes_is_not_written_through(own, tmp_path, make, lock):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious\n")
