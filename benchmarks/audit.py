@@ -23,7 +23,7 @@ from openclaw_memory_audit import AccessLog
 from speed_data import write_files
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 from openclaw_memory.events import Event
 from openclaw_memory.workspace import Workspace
 

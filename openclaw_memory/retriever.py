@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.history import explain_unread
-from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
+from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET, explain_unread
 
 if TYPE_CHECKING:
     from openclaw_memory.config.config import MemoryConfig

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 
 
 def index_file(workspace: Path, ending: str = "") -> Path:

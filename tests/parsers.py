@@ -13,7 +13,7 @@ from openclaw_memory import MemoryConfig
 from openclaw_memory.config.config import parse_toml
 from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.conversation.snapshots import parse_snapshot
-from openclaw_memory.indexing.metadata import make_metadata
+from openclaw_memory.indexing.file_rows import make_metadata
 from openclaw_memory.records.file_format import parse_record
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import clean_terms, quote

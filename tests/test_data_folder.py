@@ -8,7 +8,7 @@ import pytest
 from openclaw_memory import Memory
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
+from openclaw_memory.config.environment import locate_user_data, locate_workspace_data
 
 
 @pytest.fixture

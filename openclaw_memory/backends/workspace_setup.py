@@ -1,16 +1,18 @@
-"""Set up a workspace: its own settings, its codec, and the user's policies for its files."""
+"""Set up a workspace: its own settings, its codec, the user's policies for its files; and recognise vaults."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from openclaw_memory.config.config import MemoryConfig
+from openclaw_memory.config.config import MemoryConfig, parse_toml
 from openclaw_memory.config.workspace_file import MAX_BYTES, apply_workspace_file
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError, StoreError
 from openclaw_memory.plugins import load_plugin, select_plugins
@@ -108,3 +110,46 @@ def _read_settings(root: Path, origin: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{origin} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+
+
+# --- vaults of note programs, which `vaults.toml` lists -------------------------------------------------------
+
+_ENDINGS = {"template": ".md", "templates": "/"}
+
+
+class Vault(NamedTuple):
+    """A vault: its program, the folder and the name of its notes of days, and globs of files that are not memory."""
+
+    program: str
+    folder: str
+    name: str
+    exclude: list[str]
+
+
+def find_vault(root: Path) -> Vault | None:
+    """Return the vault that a folder is; None for any other folder.
+
+    Args:
+        root: The folder.
+    """
+    folder, programs = SafeFolder(root), Path(__file__).with_name("vaults.toml")
+    for program, table in parse_toml(programs.read_text("utf-8"), programs.name).items():
+        if any((root / mark).exists() for mark in table["marks"]):
+            values = [
+                (name, match[1].strip("/").removesuffix(".md"))
+                for path, patterns in table["settings"].items()
+                for name, pattern in patterns.items()
+                if (match := re.search(pattern, _read_vault_file(folder, path), re.MULTILINE))
+            ]
+            own = {**table, **dict(reversed(values))}
+            # Other programs than Obsidian write the day in small letters.
+            day = re.sub(r"(?<![A-Za-z])(yyyy|mm|dd)(?![A-Za-z])", lambda part: part[0].upper(), own["name"])
+            templates = (f"/{value}{_ENDINGS[name]}" for name, value in values if name in _ENDINGS)
+            return Vault(program, own["folder"], day, [*table["exclude"], *templates])
+    return None
+
+
+def _read_vault_file(folder: SafeFolder, path: str) -> str:
+    with suppress(OpenClawMemoryError):
+        return folder.read(path).decode("utf-8", "replace")
+    return ""

@@ -193,7 +193,7 @@ def doctor(place: Place, prune: bool) -> int:
     import shutil
 
     from openclaw_memory.cli.doctor import check_memory
-    from openclaw_memory.config.data_folder import list_orphans
+    from openclaw_memory.config.environment import list_orphans
 
     for folder, workspace in list_orphans() if prune else ():
         shutil.rmtree(folder)

@@ -232,7 +232,7 @@ def check_room(index: Path) -> Finding:
 
 def check_data_folder() -> Iterator[Finding]:
     """Find data folders of workspaces that are gone."""
-    from openclaw_memory.config.data_folder import list_orphans
+    from openclaw_memory.config.environment import list_orphans
 
     if orphans := list_orphans():
         detail = f"{len(orphans)} of workspaces that are gone, such as {orphans[0][1]}"

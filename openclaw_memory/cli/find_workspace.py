@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from openclaw_memory.config.config import parse_toml
-from openclaw_memory.config.data_folder import locate_workspace_data
-from openclaw_memory.config.environment import read_default_workspace
+from openclaw_memory.config.environment import locate_workspace_data, read_default_workspace
 from openclaw_memory.errors import ConfigError, WorkspaceError, suggest
 
 MARKS = ("MEMORY.md", "memory.md", ".memory/config.toml")

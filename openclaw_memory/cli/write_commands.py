@@ -24,8 +24,8 @@ from openclaw_memory.cli.output import render, show_json, show_note, to_plain
 from openclaw_memory.errors import WorkspaceError
 
 if TYPE_CHECKING:
+    from openclaw_memory.backends.workspace_setup import Vault
     from openclaw_memory.workspace import SafeFolder
-    from openclaw_memory.workspace.vaults import Vault
 
 _SETTINGS = """\
 # What is set here holds for this folder. It may name nothing outside of it.
@@ -59,8 +59,8 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
 
     Example: openclaw-memory init --workspace notes
     """
+    from openclaw_memory.backends.workspace_setup import find_vault
     from openclaw_memory.cli.find_workspace import find_workspace
-    from openclaw_memory.workspace.vaults import find_vault
 
     folder = find_workspace(workspace, new=True).folder
     vault = find_vault(folder)

@@ -43,7 +43,8 @@ from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.documents import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
-from openclaw_memory.workspace.journal import append, check_text
+from openclaw_memory.workspace.encodings import check_text
+from openclaw_memory.workspace.notes import append
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS
 from openclaw_memory.workspace.session_log import make_log_name
 from openclaw_memory.workspace.tombstones import FORGOTTEN

@@ -98,7 +98,6 @@ class Flush:
         self.workspace, self.window = workspace, window
         self.rules = rules or CompactionConfig()
         self._on_write, self._clock = on_write, clock
-        self.get_time()  # an unknown zone is an error now, and not in a turn
         self.cycle = (registry or FlushRegistry()).open_cycle(workspace, session)
         self.session = self.cycle.session
         self.log = workspace.open_log(self.session.id or self.session.key)

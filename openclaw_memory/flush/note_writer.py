@@ -22,7 +22,9 @@ from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
 from openclaw_memory.types import Excerpt, ToolAnswer
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.workspace import Workspace, journal
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.encodings import check_text
+from openclaw_memory.workspace.notes import append
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -106,7 +108,7 @@ def _read_text(arguments: object, path: str) -> str:
         raise InvalidInputError(
             f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: send it in parts"
         )
-    return journal.check_text(text, "text")
+    return check_text(text, "text")
 
 
 @observed("append", locate_excerpt, writes=True)
@@ -115,15 +117,14 @@ def _append(workspace: Workspace, text: str, source: str | None, now: datetime.d
     day = now.date()
     if source is not None:
         quotation = quote(text, source)
-        return journal.append(workspace.files, quotation, date=day, now=now, skip_existing=True)
+        return append(workspace.files, quotation, date=day, now=now, skip_existing=True)
 
     def select(note: str) -> str:
         other_days = {(now - _AFTER_MIDNIGHT).date()} - {day}
-        return find_missing(
-            text, note, f"# {day}", [(_read_note(workspace, other), f"# {other}") for other in other_days]
-        )
+        other_notes = [(_read_note(workspace, date), f"# {date}") for date in other_days]
+        return find_missing(text, note, f"# {day}", other_notes)
 
-    return journal.append(workspace.files, text, date=day, now=now, select=select)
+    return append(workspace.files, text, date=day, now=now, select=select)
 
 
 def _read_note(workspace: Workspace, day: datetime.date) -> str:

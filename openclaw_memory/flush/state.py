@@ -19,7 +19,7 @@ from openclaw_memory._log import warn
 from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
 from openclaw_memory.flush.session import Session, get_chat_type
-from openclaw_memory.workspace.atomic import lock_file, make_folders, read_whole, replace_file
+from openclaw_memory.workspace.atomic import lock_folder, read_whole, replace_file
 from openclaw_memory.workspace.files import open_place
 from openclaw_memory.workspace.paths import Place, locate_transcripts
 
@@ -83,48 +83,6 @@ def read_states(folder: Place) -> dict[str, SessionState]:
     return {key: _parse(entry) for key, entry in _read(folder)[0].items() if isinstance(entry, dict)}
 
 
-def update_state(folder: Place, key: str, change: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
-    """Change fields of the state of a session, and return the state once it is on disk.
-
-    `change` returns the new fields for the state that it is given: None as a value removes a field, None in place of
-    the mapping writes nothing. It may be called again if another program wrote meanwhile. Other sessions, and the
-    fields of other programs, stay as they are.
-
-    Args:
-        folder: The folder of the transcripts.
-        key: The key of the session.
-        change: Returns the fields to change.
-
-    Raises:
-        WorkspaceError: The file is damaged or cannot be read. It is unchanged.
-        PathNotAllowedError: It is not an ordinary file. It is unchanged.
-        WriteError: It could not be written. It is unchanged.
-    """
-    path = f"{folder.path}/{FILE_NAME}"
-    make_folders(Path(folder.base), folder.parts, path)
-
-    def edit(entries: dict[str, Any]) -> bool:
-        entry = entries.get(key, {})
-        if not isinstance(entry, dict):
-            raise WorkspaceError(f"{path} has {entry!r} for session {key!r}, not an object: fix or remove it")
-        changes = change(_parse(entry))
-        if changes is None:
-            return False
-        # OpenClaw writes times in milliseconds; its own files keep them.
-        is_milliseconds = any(
-            isinstance(item.get("updatedAt"), int | float) for item in entries.values() if isinstance(item, dict)
-        )
-        fields = {_KEYS[name]: value for name, value in changes.items()}
-        fields["updatedAt"] = format_time(datetime.datetime.now(datetime.UTC))
-        for name in _TIMES & fields.keys() if is_milliseconds else ():
-            if fields[name]:
-                fields[name] = round(datetime.datetime.fromisoformat(fields[name]).timestamp() * 1000)
-        entries[key] = {name: value for name, value in {**entry, **fields}.items() if fields.get(name, 0) is not None}
-        return True
-
-    return _parse(_rewrite(folder, edit).get(key, {}))
-
-
 def remove_states(folder: Place, keys: Collection[str]) -> None:
     """Remove the entries of sessions, if they exist.
 
@@ -133,7 +91,9 @@ def remove_states(folder: Place, keys: Collection[str]) -> None:
         keys: The keys of the sessions.
 
     Raises:
-        WorkspaceError, PathNotAllowedError, WriteError: As `update_state`.
+        WorkspaceError: The file is damaged or cannot be read. It is unchanged.
+        PathNotAllowedError: It is not an ordinary file. It is unchanged.
+        WriteError: It could not be written. It is unchanged.
     """
     _rewrite(folder, lambda entries: bool([key for key in keys if entries.pop(key, None) is not None]))
 
@@ -148,8 +108,11 @@ def format_time(moment: datetime.datetime) -> str:
 
 
 def _rewrite(folder: Place, edit: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return the entries of the file as `edit` leaves them, once they are on disk; False from it writes nothing."""
-    with lock_file(Path(folder.base, *folder.parts, ".lock"), f"{folder.path}/{FILE_NAME}"):
+    """Return the entries of the file as `edit` leaves them, once they are on disk; False from it writes nothing.
+
+    It may be called again if another program wrote meanwhile.
+    """
+    with lock_folder(Path(folder.base), folder.parts, f"{folder.path}/{FILE_NAME}"):
         for attempt in range(_ATTEMPTS):
             entries, info = _read(folder)
             if not edit(entries):
@@ -183,8 +146,21 @@ def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
     return entries, info
 
 
-def _parse(entry: Mapping[str, Any]) -> SessionState:
+def _update_entry(entry: Mapping[str, Any], fields: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry with other values of some fields, without those that are None; its other fields stay."""
+    values = {_KEYS[name]: value for name, value in fields.items()}
+    values["updatedAt"] = format_time(datetime.datetime.now(datetime.UTC))
+    # OpenClaw writes times in milliseconds; its own files keep them.
+    times = [each.get("updatedAt") for each in entries.values() if isinstance(each, dict)]
+    for name in _TIMES & values.keys() if any(isinstance(time, int | float) for time in times) else ():
+        if values[name]:
+            values[name] = round(datetime.datetime.fromisoformat(values[name]).timestamp() * 1000)
+    return {name: value for name, value in {**entry, **values}.items() if values.get(name, 0) is not None}
+
+
+def _parse(entry: object) -> SessionState:
     values: dict[str, Any] = {}
+    entry = entry if isinstance(entry, dict) else {}
     for name in _FIELDS.keys() & entry.keys():
         value = entry[name]
         if name in _TIMES and isinstance(value, int | float):
@@ -222,7 +198,7 @@ class FlushCycle:
         """The state on disk, with the changes that could not be written."""
         with self.lock:
             try:
-                self._follow(read_states(self.folder).get(self.session.key, SessionState()))
+                self._follow(_parse(_read(self.folder)[0].get(self.session.key)))
             except OpenClawMemoryError as error:
                 self.warn_once(error)
             return msgspec.structs.replace(self._disk, **self.unsaved)
@@ -239,18 +215,24 @@ class FlushCycle:
             **changes: Fields of `SessionState`.
         """
 
-        def merge(disk: SessionState) -> Mapping[str, Any] | None:
+        def edit(entries: dict[str, Any]) -> bool:
+            entry = entries.get(self.session.key, {})
+            if not isinstance(entry, dict):
+                raise WorkspaceError(f"{FILE_NAME} has {entry!r} for this session, not an object: fix or remove it")
+            disk = _parse(entry)
             is_own = disk.session_id in {None, self.session.id}
             if not is_own and not self._is_new:
-                return None
+                return False
             chat_type = self.session.kind or disk.chat_type or get_chat_type(self.session.key)
             base = {"compaction_count": disk.compaction_count} if is_own else msgspec.structs.asdict(SessionState())
-            return {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
+            fields = {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
+            entries[self.session.key] = _update_entry(entry, fields, entries)
+            return True
 
         with self.lock:
             self.unsaved |= changes
             try:
-                state = update_state(self.folder, self.session.key, merge)
+                state = _parse(_rewrite(self.folder, edit).get(self.session.key))
             except OpenClawMemoryError as error:
                 self.warn_once(error)
                 return False
@@ -291,7 +273,7 @@ class FlushRegistry:
         folder = locate_transcripts(workspace.root, workspace.sessions)
         session_id = session.id
         with suppress(OpenClawMemoryError):  # which is reported where the state is read
-            session_id = session_id or read_states(folder).get(session.key, SessionState()).session_id
+            session_id = session_id or _parse(_read(folder)[0].get(session.key)).session_id
         resolved = Session(session.key, session_id or session.key, session.kind, session.user)
         fresh = FlushCycle(folder, resolved, is_new=session.id is not None)
         cycle = self.cycles.setdefault((folder, session.key, resolved.id), fresh)

@@ -31,13 +31,13 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.background import Background, Ended, SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missing_vectors
-from openclaw_memory.indexing.history import (
+from openclaw_memory.indexing.staleness import (
     LAST_ERROR,
     LAST_SYNC,
+    Staleness,
     encode_sync,
     make_failure,
 )
-from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import IndexMeta, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class IndexService:
         if self.has_index():
             return
         self.store().set_meta(LAST_ERROR, "")
-        from openclaw_memory.config.data_folder import WORKSPACE_PATH
+        from openclaw_memory.config.environment import WORKSPACE_PATH
         from openclaw_memory.workspace.safe_folder import SafeFolder
 
         root = os.path.realpath(self.workspace.root)
@@ -380,7 +380,7 @@ class IndexService:
 
     def make_cache(self) -> EmbeddingCache | None:
         """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
-        from openclaw_memory.config.data_folder import locate_workspace_data
+        from openclaw_memory.config.environment import locate_workspace_data
         from openclaw_memory.store.embedding_cache import EmbeddingCache, locate_cache
 
         max_entries = self.config.embedding.max_entries

@@ -12,8 +12,7 @@ from openclaw_memory.embeddings.selection import describe_receiver, explain_unav
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, compare, compare_scan, count_missing_vectors
 from openclaw_memory.indexing.changes import explain_missing_vectors as explain_missing
-from openclaw_memory.indexing.history import load_failure, load_sync
-from openclaw_memory.indexing.staleness import NOTHING_YET
+from openclaw_memory.indexing.staleness import NOTHING_YET, load_failure, load_sync
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Status, Store, StoreInfo
 from openclaw_memory.types.files import Skipped

@@ -57,7 +57,7 @@ from openclaw_memory.types.records import (
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
-from openclaw_memory.workspace.journal import check_text
+from openclaw_memory.workspace.encodings import check_text
 from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 from msgspec.structs import replace
 
-from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import code_table, fts, rebuild, rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from openclaw_memory.config.config import MemoryConfig
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 from openclaw_memory.errors import ConfigError, suggest
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.store.sqlite import SqliteStore

@@ -27,9 +27,8 @@ from openclaw_memory.text.redaction import find_masks, redact
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace.atomic import make_folders, open_folder
 from openclaw_memory.workspace.document_cache import DocumentCache, make_key, split_key
-from openclaw_memory.workspace.encodings import decode
+from openclaw_memory.workspace.encodings import check_text, decode
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.journal import check_text
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     MOVE_NOTE,

@@ -1,4 +1,4 @@
-"""Decode the text of a file: UTF-8, UTF-16 with a byte order mark, or an encoding of before that its letters tell."""
+"""Decode the text of a file: UTF-8, UTF-16 with a mark, or an encoding of before; and check text that is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from openclaw_memory.errors import UndecodableError
+from openclaw_memory.errors import InvalidInputError, UndecodableError
 
 CANVAS = ".canvas"  # which is JSON: only read
 UTF8 = "utf-8-sig"  # with or without a byte order mark
@@ -84,6 +84,27 @@ def find_encoding(data: bytes) -> str:
     best = max(sorted(scores, key=[*_FREQUENT].index), key=scores.__getitem__)
     common = (name for name, pattern in _COMMON.items() if pattern.fullmatch(data))
     return best if scores[best] >= 1 else next(common, UTF8)
+
+
+def check_text(text: str, name: str) -> str:
+    """Return a text as it can be written: NUL becomes U+FFFD.
+
+    Args:
+        text: The text.
+        name: Names it in errors.
+
+    Raises:
+        InvalidInputError: It is not a string, or not valid Unicode.
+    """
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{name} must be a string, not {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{name} is not Unicode at character {error.start}: remove the lone surrogate"
+        ) from error
+    return text.replace("\0", "\ufffd")
 
 
 def _measure(data: bytes, encoding: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -16,6 +17,10 @@ from openclaw_memory.types import Excerpt
 # As OpenClaw's memory_get, asked for no more than a path.
 DEFAULT_LINES = 120
 DEFAULT_CHARS = 12_000
+
+# The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
+ENTRY = "## "
+_TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
 def make_excerpt(
@@ -133,3 +138,21 @@ def split_lines(text: str) -> list[str]:
         text: The text.
     """
     return text.removesuffix("\n").split("\n") if text else []
+
+
+def find_block(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    """Return the 0-based line at which `lines` contain a block, line after line, or None.
+
+    Times in the headings of entries and carriage returns are ignored.
+
+    Args:
+        lines: All lines of a note.
+        block: The block of lines.
+    """
+    block, file = [_strip_time(line) for line in block], [_strip_time(line) for line in lines]
+    starts = (first for first, line in enumerate(file) if line == block[0])
+    return next((first for first in starts if file[first : first + len(block)] == block), None)
+
+
+def _strip_time(line: str) -> str:
+    return _TIME.sub(ENTRY, line.rstrip("\r"), count=1) if line.startswith(ENTRY) else line.rstrip("\r")

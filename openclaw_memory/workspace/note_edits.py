@@ -24,15 +24,15 @@ from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
-from openclaw_memory.workspace.encodings import CANVAS, UTF8, find_encoding
+from openclaw_memory.workspace.encodings import CANVAS, UTF8, check_text, find_encoding
 from openclaw_memory.workspace.excerpts import (
+    find_block,
     hash_lines,
     make_excerpt_of_lines,
     mask_lines,
     split_lines,
 )
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.journal import check_text, find_block
 from openclaw_memory.workspace.paths import Place, is_of_the_agent
 
 LONG_TERM_HEADING = "# Long-term memory"

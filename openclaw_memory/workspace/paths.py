@@ -281,8 +281,8 @@ def locate_configured(root: Path, path: str) -> Place:
     """
     absolute = os.path.normpath(os.path.join(root, os.path.expanduser(path)))
     relative = resolve_path(root, absolute)
-    if relative == "." or _is_inside(relative):
-        return Place(relative, str(root), () if relative == "." else tuple(relative.split("/")))
+    if (parts := split_below(relative, ".")) is not None:
+        return Place(relative, str(root), parts)
     folder, name = os.path.split(absolute)
     return Place(relative, folder, (name,) if name else ())
 
@@ -297,7 +297,8 @@ def split_below(relative: str, folder: str) -> tuple[str, ...] | None:
     if relative == folder:
         return ()
     if folder == ".":
-        return tuple(relative.split("/")) if _is_inside(relative) else None
+        is_outside = relative == ".." or relative.startswith("../") or os.path.isabs(relative)
+        return None if is_outside else tuple(relative.split("/"))
     return tuple(relative[len(folder) + 1 :].split("/")) if relative.startswith(f"{folder}/") else None
 
 
@@ -314,10 +315,6 @@ def resolve_path(root: Path, path: str) -> str:
         except ValueError:  # another drive: nothing relative leads there
             return path
     return posixpath.normpath(path.replace(os.sep, "/"))
-
-
-def _is_inside(relative: str) -> bool:
-    return relative != ".." and not relative.startswith("../") and not os.path.isabs(relative)
 
 
 def list_names(root: Path) -> list[str]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
+from openclaw_memory.config.environment import locate_user_data, locate_workspace_data
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace.atomic import (
     append_whole,

@@ -17,7 +17,7 @@ from openclaw_memory.control import forgetting
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError
-from openclaw_memory.flush.state import read_states, update_state
+from openclaw_memory.flush.state import read_states
 from openclaw_memory.types import Document
 from openclaw_memory.workspace import atomic
 from openclaw_memory.workspace.paths import locate_transcripts
@@ -135,8 +135,8 @@ def test_a_session_goes_with_its_transcript_and_its_entries(places):
         say(memory, WORD, ("2026-11-20", f"The {WORD} is mine."))
         say(memory, "other", ("2026-11-20", "Nothing of it."))
         folder = locate_transcripts(root, memory.workspace.sessions)
-        update_state(folder, f"agent:main:{WORD}", lambda _: {"session_id": WORD})
-        update_state(folder, "agent:main:other", lambda _: {"session_id": "other"})
+        entries = {f"agent:main:{name}": {"sessionId": name} for name in (WORD, "other")}
+        (root / "sessions/sessions.json").write_text(json.dumps(entries))
         memory.sync()
         receipt = memory.control.forget(session=WORD, dry_run=False)
         assert receipt.plan.sessions == (f"agent:main:{WORD}",)
@@ -480,8 +480,8 @@ def test_a_snapshot_goes_with_what_its_note_says_of_it(places, wanted):
 
 def test_a_session_goes_with_the_snapshots_under_its_key_and_its_id(places):
     with Memory.open(places[0], embedder=None, config=UTC) as memory:
-        folder = locate_transcripts(memory.workspace.root, memory.workspace.sessions)
-        update_state(folder, "agent:main:main", lambda _state: {"session_id": "s-1"})
+        (places[0] / "sessions").mkdir(exist_ok=True)
+        (places[0] / "sessions/sessions.json").write_text('{"agent:main:main": {"sessionId": "s-1"}}')
         for session in ("agent:main:main", "s-1", "s-2"):
             snapshot_of(memory, session, f"Tea with {session}.", "2026-11-22")
         memory.control.forget(session="agent:main:main", dry_run=False)

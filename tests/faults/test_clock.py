@@ -14,7 +14,7 @@ from processes import QUIET, ROOT, fresh, synced
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SearchConfig, SessionsConfig
-from openclaw_memory.workspace import journal, time_zone
+from openclaw_memory.workspace import notes, time_zone
 
 DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
 PLACES = ("/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime")
@@ -100,7 +100,7 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(t
     config = MemoryConfig(sessions=SessionsConfig(timezone=zone))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         files = memory.workspace.files
-        written = journal.append(files, "memo", date=now.date(), title="Entry", now=now)
+        written = notes.append(files, "memo", date=now.date(), title="Entry", now=now)
         assert (written.path, written.text.split("\n")[0]) == (f"memory/{day}.md", f"## {hour} - Entry")
         assert [file.path for file in memory.notes.bootstrap(now=utc).files] == [f"memory/{day}.md"]
         tomorrow = now.replace(tzinfo=None) + datetime.timedelta(days=1)

@@ -10,7 +10,7 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory
-from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.store import SqliteStore
 
 TRUE, FALSE = "The spare key is with Mrs. Groen.", "The spare key is with Mr. Mallory."

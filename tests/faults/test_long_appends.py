@@ -21,7 +21,7 @@ READY = "ready\n"
 WRITER = """
 import sys
 from openclaw_memory.workspace import Workspace
-import openclaw_memory.workspace.journal, openclaw_memory.workspace.session_log, filelock
+import openclaw_memory.workspace.notes, openclaw_memory.workspace.session_log, filelock
 workspace, text = Workspace.open(sys.argv[1]), "plum " * (int(sys.argv[2]) // 5)
 print("ready", flush=True)
 sys.stdin.readline()

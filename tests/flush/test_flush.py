@@ -17,7 +17,7 @@ from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
 from openclaw_memory.flush.note_writer import MAX_CHARS
-from openclaw_memory.flush.state import FlushRegistry, read_states, update_state
+from openclaw_memory.flush.state import FlushCycle, FlushRegistry, read_states
 from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
@@ -26,8 +26,8 @@ from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.paths import locate_transcripts
 
 
-def change_state(folder, key, **changes):
-    return update_state(folder, key, lambda _: changes)
+def change_state(folder, key, session_id=None, chat_type=None, **fields):
+    assert FlushCycle(folder, Session(key, session_id, chat_type), is_new=True).save(**fields)
 
 
 NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)

@@ -7,13 +7,16 @@ import pytest
 from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError
 from openclaw_memory.flush import state
-from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
+from openclaw_memory.flush.session import Session
+from openclaw_memory.flush.state import FlushCycle, FlushRegistry, SessionState, read_states, remove_states
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import locate_transcripts
 
 
-def change_state(folder, key, **changes):
-    return update_state(folder, key, lambda _: changes)
+def change_state(folder, key, session_id=None, chat_type=None, **fields):
+    cycle = FlushCycle(folder, Session(key, session_id, chat_type), is_new=True)
+    assert cycle.save(**fields)
+    return cycle.state
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ def test_a_count_that_is_none_counts_as_absent(folder, file, value):
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe\x00", b'{"a": {}} trailing', b"[" * 100_000, b"9" * 5_000])
 def test_a_damaged_file_is_named_and_left_as_it_is(folder, file, content):
     file.write_bytes(content)
-    for work in (lambda: read_states(folder), lambda: change_state(folder, "a", compaction_count=1)):
+    for work in (lambda: read_states(folder), lambda: remove_states(folder, ["a"])):
         with pytest.raises(WorkspaceError, match=r"sessions/sessions\.json is damaged"):
             work()
     assert file.read_bytes() == content
@@ -114,7 +117,7 @@ def test_a_damaged_file_is_named_and_left_as_it_is(folder, file, content):
 def test_a_symlink_is_not_followed(folder, file, tmp_path):
     (tmp_path / "elsewhere.json").write_text("{}")
     file.symlink_to(tmp_path / "elsewhere.json")
-    for work in (lambda: read_states(folder), lambda: change_state(folder, "a", compaction_count=1)):
+    for work in (lambda: read_states(folder), lambda: remove_states(folder, ["a"])):
         with pytest.raises(PathNotAllowedError):
             work()
     assert (tmp_path / "elsewhere.json").read_text() == "{}"

@@ -13,7 +13,7 @@ from openclaw_memory.config.sections import EmbeddingConfig, FilesConfig, Search
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.history import LAST_ERROR
+from openclaw_memory.indexing.staleness import LAST_ERROR
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Status

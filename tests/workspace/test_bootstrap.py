@@ -4,7 +4,7 @@ import os
 import pytest
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.workspace import Workspace, journal
+from openclaw_memory.workspace import Workspace, notes
 from openclaw_memory.workspace.notes import Notes
 
 NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
@@ -26,7 +26,7 @@ def paths(started):
 def test_a_private_session_starts_with_all_that_an_agent_should_know(root):
     started = Notes(Workspace.open(root)).bootstrap(now=NOW)
     assert paths(started) == ["SOUL.md", "MEMORY.md", YESTERDAY, TODAY]
-    assert started.files[1] == journal.BootstrapFile("MEMORY.md", "# MEMORY.md\n\nwords", 18, 20_000)
+    assert started.files[1] == notes.BootstrapFile("MEMORY.md", "# MEMORY.md\n\nwords", 18, 20_000)
     assert started.text.startswith('## SOUL.md\n\n# SOUL.md\n\nwords\n\n<recalled-memory id="')
     assert '" from="MEMORY.md">\n# MEMORY.md\n\nwords\n</recalled-memory id="' in started.text
 

@@ -3,7 +3,7 @@
 import pytest
 from openclaw_memory_audit import AccessLog, AuditConfig
 
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 from openclaw_memory.events import Event
 from openclaw_memory.workspace import Workspace
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 
 
 @pytest.fixture

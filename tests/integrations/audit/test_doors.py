@@ -10,7 +10,7 @@ from faults.doors import KEEPING, SHOWING, WRITING, Place
 from faults.test_policies_at_every_door import ASKED, CONFIG, TOML, begun  # noqa: F401 - a fixture
 
 from openclaw_memory import Memory
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 from openclaw_memory.events import acting_as
 
 LOGGED = CONFIG.replace({"plugins": {"audit": {"enabled": True}}})

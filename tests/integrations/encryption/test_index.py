@@ -14,7 +14,7 @@ from openclaw_memory_encryption import decrypt_index, encrypt_index, keys, rotat
 from openclaw_memory_encryption.keys import State, list_keys
 
 from openclaw_memory import Memory
-from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.errors import ConfigError, CorruptIndexError, IndexLockedError, StoreError, UserKeyError
 from openclaw_memory.security.keys import VARIABLE, Key
 from openclaw_memory.store import SqliteStore

@@ -23,7 +23,7 @@ from openclaw_memory_encryption.keys import State
 from processes import QUIET, points, python, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
-from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.errors import IndexLockedError, UserKeyError
 from openclaw_memory.security.keys import VARIABLE
 
@@ -175,7 +175,7 @@ from pathlib import Path
 logging.basicConfig(level=logging.DEBUG, filename=sys.argv[2])
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory_encryption import encrypt_index, rotate_index_key
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 notes = Path(sys.argv[1])
 index = locate_workspace_data(notes) / "index.sqlite"
 def memory():
@@ -229,7 +229,7 @@ CHANGE = """
 import os, sys
 import filelock, secrets
 from pathlib import Path
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 from openclaw_memory_encryption import decrypt_index, encrypt_index, rotate_index_key
 notes = Path(sys.argv[1])
 index = locate_workspace_data(notes) / "index.sqlite"

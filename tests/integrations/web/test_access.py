@@ -6,7 +6,7 @@ import re
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import locate_workspace_data
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import atomic, journal, time_zone
+from openclaw_memory.workspace import atomic, notes, time_zone
 from openclaw_memory.workspace.files import WorkspaceFiles
 
 DAY = datetime.date(2026, 11, 21)
@@ -25,7 +25,7 @@ RULES = FilesConfig()
 
 
 def append(root, text, title=None, rules=RULES, **options):
-    return journal.append(WorkspaceFiles(root, rules), text, date=DAY, title=title, now=NOW, **options)
+    return notes.append(WorkspaceFiles(root, rules), text, date=DAY, title=title, now=NOW, **options)
 
 
 def excerpt(text, first, last, **options):
@@ -153,12 +153,12 @@ APPENDS = 500  # of each process
 MANY_APPENDS = """
 import datetime, sys
 from pathlib import Path
-from openclaw_memory.workspace import journal
+from openclaw_memory.workspace import notes
 from openclaw_memory.workspace.files import WorkspaceFiles
 
 now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 for number in range(int(sys.argv[3])):
-    journal.append(WorkspaceFiles(Path(sys.argv[1])), f"- {sys.argv[2]} {number}", date=now.date(), now=now)
+    notes.append(WorkspaceFiles(Path(sys.argv[1])), f"- {sys.argv[2]} {number}", date=now.date(), now=now)
 """
 
 
@@ -186,7 +186,7 @@ def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
 def test_an_entry_is_the_same_at_another_time(tmp_path):
     append(tmp_path, "Booked.", title="Trip")
     later = NOW.replace(hour=17)
-    again = journal.append(WorkspaceFiles(tmp_path), "Booked.", date=DAY, title="Trip", now=later, skip_existing=True)
+    again = notes.append(WorkspaceFiles(tmp_path), "Booked.", date=DAY, title="Trip", now=later, skip_existing=True)
     assert again == excerpt("## 9:05 - Trip\n\nBooked.", 3, 5, existed=True)
 
 
@@ -291,10 +291,6 @@ def memory(notes):
 @pytest.fixture(params=MEANT.values(), ids=MEANT.keys())
 def meant(request: pytest.FixtureRequest) -> Any:
     return request.param
-
-
-def test_a_day_is_that_of_the_journals_zone(meant):
-    assert time_zone.to_day(meant, "date", "Europe/Amsterdam") == DAY_MEANT
 
 
 @pytest.mark.sampled(3)
