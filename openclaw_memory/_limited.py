@@ -5,9 +5,38 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
+
+
+def run_in_own_thread(work: Callable[[], T], name: str = "openclaw-memory") -> Future[T]:
+    """Run a function in a thread of its own, since one that hangs cannot be stopped; it cannot be cancelled.
+
+    Args:
+        work: The function to run.
+        name: The name of the thread, for which the end of the program does not wait.
+    """
+    from concurrent.futures import Future
+
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised or reported where the result is waited for
+            result.set_exception(error)
+
+    try:
+        threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
+    except RuntimeError:  # the program ends, and begins no more threads
+        run()
+    return result
 
 
 class Limited:
@@ -20,7 +49,7 @@ class Limited:
         """Take the name of the threads."""
         self._name = name
         self._turn = threading.Lock()
-        self._thread: threading.Thread | None = None  # the last one, unless it has ended in time
+        self._work: Future[Any] | None = None  # the last one, unless it has ended in time
 
     def run(self, work: Callable[[], T], seconds: float) -> T:
         """Run `work` and return its result, or raise its error.
@@ -32,30 +61,18 @@ class Limited:
         Raises:
             TimeoutError: It takes longer, or an earlier call that did has not ended yet.
         """
-        from concurrent.futures import Future, wait
+        from concurrent.futures import wait
 
         until = time.monotonic() + seconds
         if not self._turn.acquire(timeout=seconds):
             raise TimeoutError(f"what it is at work on has taken more than {seconds:g} s")
         try:
-            if self._thread is not None and self._thread.is_alive():
+            if self._work is not None and not self._work.done():
                 raise TimeoutError("it is still at work on what took too long before")
-            result: Future[T] = Future()
-
-            def run() -> None:
-                try:
-                    result.set_result(work())
-                except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                    result.set_exception(error)
-
-            self._thread = threading.Thread(target=run, name=self._name, daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # at the end of a program there are no more threads
-                run()
+            self._work = result = run_in_own_thread(work, self._name)
             if not wait([result], max(0.0, until - time.monotonic())).done:
                 raise TimeoutError(f"it has taken more than {seconds:g} s")
-            self._thread = None
+            self._work = None
             return result.result()
         finally:
             self._turn.release()

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import VALUES, acting_as, run_values
+from openclaw_memory.flush.session import Session
 from openclaw_memory.memories import Lease, MemoryTemplate, read_template
 from openclaw_memory.memory import Memory
 
@@ -26,21 +27,12 @@ class RunMemory:
         config: Its settings.
     """
 
-    def __init__(self, memory: Memory | Lease, door: str | None = None, session: str | None = None) -> None:
+    def __init__(self, memory: Memory | Lease, door: str | None = None, session: Session | None = None) -> None:
         """Take an open memory, or a lease; `door` and `session` are as for `openclaw_memory.events.acting_as`."""
         self._lease = nullcontext(memory) if isinstance(memory, Memory) else memory
-        self._acting = nullcontext() if door is None else acting_as(door, session=session)
+        self._acting = nullcontext() if door is None else acting_as(door, session=session.key if session else None)
         self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
         self.config = memory.config
-
-    @staticmethod
-    def get_value(name: str) -> Any:
-        """Return a value of the `run_values` around a call, or None.
-
-        Args:
-            name: The name of the value.
-        """
-        return VALUES.get({}).get(name)
 
     @staticmethod
     def read_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:
@@ -70,7 +62,7 @@ class RunMemory:
         values: Mapping[str, Any] | None = None,
         how: str = "with run_values(user_id=...) around the run",
         door: str | None = None,
-        session: str | None = None,
+        session: Session | None = None,
     ) -> Self:
         """Lease the memory of a run, for a `with` or `async with` block.
 

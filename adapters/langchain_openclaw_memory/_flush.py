@@ -6,12 +6,11 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory._flush_model import Counter, Model, bind_flush_model
 from langchain_openclaw_memory._messages import drop_system
-from langchain_openclaw_memory._session import get_run_config, get_run_kind, get_thread
+from langchain_openclaw_memory._session import find_session, get_run_config, get_run_kind
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import Session, arun_flush, run_flush
@@ -60,18 +59,10 @@ def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     return choice
 
 
-def find_session(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
-    """Return the session of a run.
-
-    It is the one that is given, else the thread, else one by the first message. The `session_key` of a run says who
-    reads along, and does not name the run's own conversation.
-    """
-    thread = None if session_key else get_thread(get_run_config())
-    if session_key or thread or not (conversation := drop_system(messages)):
-        return Session(session_key or thread or "main", thread)
-    first = conversation[0]
-    text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
-    return Session(f"main:{blake2b(text, digest_size=8).hexdigest()}")
+def find_conversation(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
+    """Return the session of a run under the name of its conversation."""
+    session = find_session(session_key, get_run_config(), drop_system(messages))
+    return session.conversation if session else Session()
 
 
 def save(flush: PendingFlush) -> str | None:
@@ -101,7 +92,7 @@ def can_save(leased: RunMemory, session_key: str | None, messages: Sequence[Base
     """Return whether the memory of the current run can be written now, by trying it."""
     try:
         with leased as memory:
-            return memory.sessions.flush(find_session(session_key, messages)).can_be_written
+            return memory.sessions.flush(find_conversation(session_key, messages)).can_be_written
     except OpenClawMemoryError:
         return False
 

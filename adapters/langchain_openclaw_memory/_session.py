@@ -6,9 +6,10 @@ import dataclasses
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.retrievers import BaseRetriever
@@ -18,11 +19,12 @@ from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError, suggest
-from openclaw_memory.events import acting_as
+from openclaw_memory.flush import Session
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
 # What other retrievers call their arguments, and ours.
@@ -77,7 +79,7 @@ def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None) -> Run
         ConfigError: The run does not have a value, or the function returned no memory.
     """
     config = config or {}
-    session = get_session_key(None, config)
+    session = find_session(None, config)
     if isinstance(choice, Memory):
         return RunMemory(choice, DOOR, session)
     values = {**(config.get("metadata") or {}), **_get_configurable(config)}
@@ -92,11 +94,8 @@ def use_run_memory(method: Method) -> Method:
 
     @wraps(method)
     def call(store: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(store._choice, Memory):
-            with acting_as(DOOR, session=get_session_key(None, get_run_config())):
-                return method(store, *args, **kwargs)
         with lease_run_memory(store._choice, get_run_config()) as memory:
-            return method(store._use(memory), *args, **kwargs)
+            return method(store if memory is store._choice else store._use(memory), *args, **kwargs)
 
     return cast("Method", call)
 
@@ -119,17 +118,20 @@ def _to_dict(context: Any) -> dict[str, Any]:
     return dict(getattr(context, "__dict__", {}))
 
 
-def get_session_key(explicit: str | None, config: RunnableConfig | None) -> str | None:
-    """Return the key of the session that a call belongs to, which tells who reads along; None if it is unknown.
+def find_session(
+    own: str | None, config: RunnableConfig | None, messages: Sequence[BaseMessage] = ()
+) -> Session | None:
+    """Find the session of a call by the key of the part, the run's `context` or `configurable`, and the thread.
 
-    That is `explicit`; else the `session_key` of the run, in its `context` or its `configurable`; else that of the
-    `run_values` around it; else the thread.
+    Without a thread, the conversation is known by the first of its `messages`.
     """
-    if explicit is not None:
-        return explicit
     configurable, context = _get_configurable(config), _to_dict(_get_context())
-    key = context.get(_KEY) or configurable.get(_KEY) or RunMemory.get_value(_KEY)
-    return str(key or configurable.get("thread_id") or "") or None
+    conversation = get_thread(config)
+    if not conversation and messages:
+        text = f"{messages[0].type}\n{messages[0].text}".encode("utf-8", "surrogatepass")
+        conversation = f"main:{blake2b(text, digest_size=8).hexdigest()}"
+    keys = context.get(_KEY), configurable.get(_KEY)
+    return Session.find(own, *keys, conversation=conversation)
 
 
 def get_thread(config: RunnableConfig | None) -> str | None:

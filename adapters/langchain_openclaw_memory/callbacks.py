@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE, convert_message, convert_messages, drop_system
-from langchain_openclaw_memory._session import get_run_config, lease_run_memory, remember
+from langchain_openclaw_memory._session import find_session, get_run_config, lease_run_memory, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
 from openclaw_memory.runs import MemoryChoice, RunMemory
@@ -69,9 +68,9 @@ class OpenClawFlushCallback(BaseCallbackHandler):
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
-        self._leased: OrderedDict[str, RunMemory] = OrderedDict()
+        self._places: OrderedDict[str, tuple[RunMemory, Session]] = OrderedDict()
         self._detector = ConversationDetector(
-            self._save, rules=lambda key: self._get_leased(key).config.compaction, window=self.window
+            self._save, rules=lambda key: self._places[key][0].config.compaction, window=self.window
         )
 
     def on_chat_model_start(
@@ -111,33 +110,24 @@ class OpenClawFlushCallback(BaseCallbackHandler):
             return
         about, config = call.get("metadata") or {}, get_run_config() or {}
         # Of a call of the model itself, the metadata are all that is known.
-        leased = lease_run_memory(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
-        key = _make_key(about, leased.folder)
-        remember(self._leased, key, leased, _CONVERSATIONS)
+        configurable = config.get("configurable") or {}
+        ids = (values.get(name) for values in (about, configurable) for name in ("thread_id", "session_id"))
+        names = {**configurable, "thread_id": next((name for name in ids if name), None)}
+        config = {**config, "metadata": {**(config.get("metadata") or {}), **about}, "configurable": names}
+        leased, session = lease_run_memory(self.memory, config), find_session(self.session_key, config)
+        session = session.conversation if session else Session()
+        key = f"{session.key}\n{leased.folder}"
+        remember(self._places, key, (leased, session), _CONVERSATIONS)
         if about.get("lc_source") == SUMMARY_SOURCE:
             self._detector.begin_summary(key, list(convert_messages(conversation)))
         else:
             tokens = self.token_counter(conversation)
             self._detector.begin_call(run_id, key, list(convert_messages(conversation)), tokens)
 
-    def _get_leased(self, key: str) -> RunMemory:
-        return self._leased.get(key) or lease_run_memory(self.memory, get_run_config())
-
     def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:  # noqa: ARG002
-        session = Session(self.session_key or key.partition("\n")[0] or "main")
-        count, window = self.token_counter, self.window
-        leased = self._get_leased(key)
-        flush = PendingFlush(leased, session, self.model, messages, count, window, tokens)
+        leased, session = self._places[key]
+        flush = PendingFlush(leased, session, self.model, messages, self.token_counter, self.window, tokens)
         return save(flush) not in {None, "lost"}
-
-
-def _make_key(metadata: dict[str, Any], folder: Path) -> str:
-    """Identify the conversation of a call by its thread or session, its depth in nested graphs, and its memory."""
-    configurable = (get_run_config() or {}).get("configurable") or {}
-    ids = (about.get(name) for about in (metadata, configurable) for name in ("thread_id", "session_id"))
-    thread = next((name for name in ids if name), None)
-    depth = str(metadata.get("langgraph_checkpoint_ns") or "").count("|")
-    return f"{'' if thread is None else thread}\n{depth}\n{folder}"
 
 
 def _read_reply(response: LLMResult) -> tuple[BaseMessage, int]:

@@ -11,8 +11,8 @@ from langchain_openclaw_memory._session import (
     MemoryField,
     SessionRetriever,
     describe_unknown,
+    find_session,
     get_run_config,
-    get_session_key,
     lease_run_memory,
 )
 from openclaw_memory import SearchFilter, SearchOptions
@@ -78,7 +78,7 @@ class OpenClawRetriever(SessionRetriever):
             results = search_for(
                 memory,
                 query,
-                session_key=get_session_key(self.session_key, config),
+                session_key=find_session(self.session_key, config),
                 max_results=values.pop("k"),
                 **values,
             )

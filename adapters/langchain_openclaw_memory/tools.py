@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain l
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from langchain_openclaw_memory._session import get_session_key, lease_run_memory
+from langchain_openclaw_memory._session import find_session, lease_run_memory
 from langchain_openclaw_memory.retrievers import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
@@ -84,7 +84,7 @@ def memory_tools(
     ) -> dict[str, Tool]:
         every = core.memory_tools(
             partial(lease_run_memory, choice, config),
-            session_key=get_session_key(session_key, config),
+            session_key=find_session(session_key, config),
             include=include,
             source=source,
             name=name,

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._session import SessionRetriever, get_run_config, get_session_key, refuse, use_run_memory
+from langchain_openclaw_memory._session import SessionRetriever, find_session, get_run_config, refuse, use_run_memory
 from langchain_openclaw_memory.embeddings import OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import CustomEmbedder
@@ -263,7 +263,7 @@ class OpenClawVectorStore(VectorStore):
     def _make_filter(self, condition: Filter | None, source: Source | None = None) -> Documents.Filter | None:
         """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
         tests: list[Callable[[Written], bool]] = []
-        audience = find_audience(self.memory, get_session_key(self.session_key, get_run_config()))
+        audience = find_audience(self.memory, find_session(self.session_key, get_run_config()))
         if not audience.is_user_alone:
             tests.append(lambda document: audience.may_see(document.path))
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`

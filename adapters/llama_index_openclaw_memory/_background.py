@@ -20,7 +20,7 @@ class Background:
 
     def __init__(self) -> None:
         self._under_way: set[Future[Any]] = set()
-        self._reported: set[str] = set()
+        self._reported: set[object] = set()
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
         """Run `work` in a thread of its own, or here if there can be no more threads, as at the end of the program.
@@ -52,10 +52,13 @@ class Background:
 
     def report(self, what: str, error: Exception) -> None:
         """Log a failure, once for each type of error."""
-        words = f"{what}: {type(error).__name__}"
-        if words not in self._reported:
-            self._reported.add(words)
-            _log.warning(f"{words}: {error}")
+        self.warn_once((what, type(error)), f"{what}: {type(error).__name__}: {error}")
+
+    def warn_once(self, topic: object, words: str) -> None:
+        """Log one warning for each topic."""
+        if topic not in self._reported:
+            self._reported.add(topic)
+            _log.warning(words)
 
 
 def is_in_event_loop() -> bool:

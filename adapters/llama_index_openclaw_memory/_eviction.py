@@ -17,7 +17,7 @@ from llama_index_openclaw_memory._flush_model import open_flush
 from llama_index_openclaw_memory._messages import estimate_text
 from openclaw_memory.conversation import cut, estimate_tokens
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.flush import Flush
+from openclaw_memory.flush import Flush, Session
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -43,10 +43,10 @@ class Ejected:
     """
 
     def __init__(
-        self, leased: RunMemory, key: str, llm: LLM | None, flush_tokens: int | None, background: Background
+        self, leased: RunMemory, session: Session, llm: LLM | None, flush_tokens: int | None, background: Background
     ) -> None:
         """Take over a session; without `flush_tokens`, the memory's configuration decides."""
-        self._leased, self._key, self._background = leased, key, background
+        self._leased, self._session, self._background = leased, session, background
         self._given_llm, self._given_tokens = llm, flush_tokens
         self._unwritten: list[Mapping[str, Any]] = []
         self._is_behind = True  # whether the transcript may have what no flush has looked at
@@ -95,14 +95,14 @@ class Ejected:
     def _open(self, opened: ExitStack) -> Flush | None:
         """Return the session's flush; its memory stays open until the stack is closed. None where that cannot be."""
         try:
-            return open_flush(opened.enter_context(self._leased), self._key)
+            return open_flush(opened.enter_context(self._leased), self._session)
         except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
             self._report_failure(f"what was ejected waits in memory, and stays in the model's view: {error}")
             return None
 
     def _report_failure(self, why: str) -> None:
         if not self._has_failed:
-            _log.warning(f"session {self._key!r}: {why}")
+            _log.warning(f"session {self._session.key!r}: {why}")
         self._has_failed = True
 
     # --- the transcript ---
@@ -150,7 +150,9 @@ class Ejected:
         try:
             messages = flush.log.read_messages_since(start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
-            self._background.report(f"the transcript of session {self._key!r} cannot be read for its flush", error)
+            self._background.report(
+                f"the transcript of session {self._session.key!r} cannot be read for its flush", error
+            )
             return []
         return messages[cut(messages, most) :]
 

@@ -13,7 +13,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.errors import StoreError
-from openclaw_memory.flush import Flush, FlushModel, ModelReply, run_flush
+from openclaw_memory.flush import Flush, FlushModel, ModelReply, Session, run_flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -55,12 +55,12 @@ def ask_model(llm: LLM, prompt: str) -> str:
         return _ask(llm, "chat", [ChatMessage(prompt)]).message.content or ""
 
 
-def open_flush(memory: Memory, key: str, window: int | None = None) -> Flush:
+def open_flush(memory: Memory, session: Session, window: int | None = None) -> Flush:
     """Return the flush of a session, also if the memory was closed meanwhile."""
     try:
-        return memory.sessions.flush(key, window=window)
+        return memory.sessions.flush(session, window=window)
     except StoreError:
-        return Flush(memory.workspace, key, memory.config.compaction, window=window)
+        return Flush(memory.workspace, session, memory.config.compaction, window=window)
 
 
 def get_window(llm: LLM) -> int | None:

@@ -11,8 +11,7 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.instrumentation import dispatcher
 from llama_index.core.workflow import Context, WorkflowRuntimeError
 
-from openclaw_memory import Memory
-from openclaw_memory.events import acting_as
+from openclaw_memory.flush import Session
 from openclaw_memory.runs import RunMemory
 
 if TYPE_CHECKING:
@@ -27,22 +26,17 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def get_session_key(explicit: str | None = None, conversation: str | None = None) -> str | None:
-    """Return the key of the session that a call belongs to, which tells who reads along; None if it is unknown.
-
-    That is `explicit`; else what the run around the call has as `session_key` in its `Context`, its state or its
-    `instrument_tags`; else that of the `run_values` around it; else the conversation.
+def find_session(own: str | None = None, conversation: str | None = None) -> Session | None:
+    """Find the session of a call by the key of the part, the run's `Context`, state or `instrument_tags`.
 
     Args:
-        explicit: The key that a part was made with.
+        own: The key that a part was made with.
         conversation: The conversation, by default the `session_id` of the run's `Memory`.
     """
-    if explicit is not None:
-        return explicit
-    keys = _read_run(_SESSION_KEY, f"state.{_SESSION_KEY}")
-    keys += [_get_tags().get(_SESSION_KEY), RunMemory.get_value(_SESSION_KEY), conversation]
-    key = next(filter(None, keys), None) or next(filter(None, _read_run("memory.session_id")), None)
-    return str(key) if key else None
+    if own is not None:
+        return Session.find(own)
+    *keys, chat = _read_run(_SESSION_KEY, f"state.{_SESSION_KEY}", "memory.session_id") or [None]
+    return Session.find(None, *keys, _get_tags().get(_SESSION_KEY), conversation=conversation or chat)
 
 
 def read_user_message() -> str | None:
@@ -50,19 +44,20 @@ def read_user_message() -> str | None:
     return next(iter(_read_run(_USER_MESSAGE)), None)
 
 
-def lease_run_memory(choice: MemoryChoice, session_key: str | None = None) -> RunMemory:
+def lease_run_memory(choice: MemoryChoice, session: Session | None = None) -> RunMemory:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.
 
     Args:
         choice: The memory, or a selector of one.
-        session_key: The session, for events; by default that of the run.
+        session: The session, for events; by default that of the run.
 
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return RunMemory.lease(choice, values=_get_tags(), door=DOOR, session=get_session_key(session_key))
+    session = session or find_session()
+    return RunMemory.lease(choice, values=_get_tags(), door=DOOR, session=session)
 
 
 def use_run_memory(method: Method) -> Method:
@@ -70,11 +65,9 @@ def use_run_memory(method: Method) -> Method:
 
     @wraps(method)
     def call(model: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(model.memory, Memory):
-            with acting_as(DOOR, session=get_session_key()):
-                return method(model, *args, **kwargs)
         with lease_run_memory(model.memory) as memory:
-            return method(model.model_copy(update={"memory": memory}), *args, **kwargs)
+            own = model if memory is model.memory else model.model_copy(update={"memory": memory})
+            return method(own, *args, **kwargs)
 
     return cast("Method", call)
 

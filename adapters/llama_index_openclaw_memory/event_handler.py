@@ -28,12 +28,12 @@ from pydantic import Field, PrivateAttr, SkipValidation
 from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, get_window, open_flush
 from llama_index_openclaw_memory._messages import convert_messages, estimate_text
-from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
+from llama_index_openclaw_memory._session import find_session, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import format_messages
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import ConversationDetector, Flush
+from openclaw_memory.flush import ConversationDetector, Flush, Session
 from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
@@ -191,11 +191,11 @@ class MemoryFlushEventHandler(BaseEventHandler):
         if event.tags.get(Flush.TAG) or self._is_replaced():
             return
         # An event is handled where the call is made, within the run.
-        session = get_session_key(conversation=self.session_key or "main") or "main"
-        if self.session_key not in {None, session}:
+        session = find_session(conversation=self.session_key or "main") or Session()
+        if self.session_key not in {None, session.key}:
             return
         leased = lease_run_memory(self.memory, session)
-        key = _make_key(session, leased)
+        key = _make_key(session.key, leased)
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return
@@ -220,7 +220,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         usage = get_reported_usage(response)
         if (run := self._detector.runs.get(call)) is None or not any(usage):
             return
-        session, leased = run.key.partition("\n")[0], self._get_leased(run.key)
+        session, leased = Session(run.key.partition("\n")[0]), self._get_leased(run.key)
 
         def add_tokens() -> None:
             try:
@@ -246,7 +246,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         return self._leased.get(key) or lease_run_memory(self.memory)
 
     def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:
-        session, leased = key.partition("\n")[0], self._get_leased(key)
+        session, leased = Session(key.partition("\n")[0]), self._get_leased(key)
         room = leased.config.compaction.get_compaction_threshold(get_window(self.llm) or self.window)
         about: dict[str, Any] = {"room": room, "count": self.token_counter, "tokens": tokens, "compacting": is_cut}
         with leased as memory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import threading
 from collections import OrderedDict
@@ -22,11 +21,12 @@ from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._flush_model import ask_model, get_window
 from llama_index_openclaw_memory._messages import convert_messages, render_text
-from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, remember
+from llama_index_openclaw_memory._session import find_session, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, format_messages, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.flush import Session
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, RunMemory
 from openclaw_memory.tools import compose_session_start, fence_results, find_audience, recall, with_fewer_results
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types import Source
 
-MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest texts are kept
 _UNWRITTEN = "earlier messages, not saved yet"  # what a model is shown above them
 _BETWEEN_BLOCKS = re.compile(r"\n\n(?=<recalled-memory )")  # no text in a block holds the name of its fence
@@ -80,9 +79,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _recalled_blocks: OrderedDict[tuple[Path, str], tuple[int, str]] = PrivateAttr(default_factory=OrderedDict)
-    _hints: OrderedDict[tuple[Path, str, str], str] = PrivateAttr(default_factory=OrderedDict)
+    _hints: OrderedDict[tuple[Path, Session, str], str] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
-    _reported: set[object] = PrivateAttr(default_factory=set)
     _detector_of: Any = PrivateAttr(default=None)
 
     def __init__(
@@ -108,8 +106,9 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         Args:
             memory: Where ejected messages are kept, or a selector of one for each run; see `OpenClawToolSpec`.
             llm: The model that writes notes.
-            session_key: The session. Default: that of the run, see `OpenClawToolSpec`, else the `session_id` of the
-                `Memory`, else `main`; where it names a group or a channel, nothing private is shown.
+            session_key: The session. Default: the `session_id` of the `Memory`, else that of the run, see
+                `OpenClawToolSpec`, else `main`; where it, or the run, names a group or a channel, nothing private is
+                shown.
             session_start: Whether to show what a session starts with, see `compose_session_start`: how to use the
                 `tools`, `SOUL.md`, `MEMORY.md`, and the notes of yesterday and today.
             tools: The agent's tools, which a block does not see.
@@ -168,20 +167,24 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         await self._take(messages, None)
 
     async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
-        key = self._get_key(session_id)
-        leased = lease_run_memory(self.memory, key)
+        session = self._find_session(session_id)
+        leased = lease_run_memory(self.memory, session)
         with self._lock:
-            self._recalled_blocks.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
+            self._recalled_blocks.pop(
+                _locate(leased, session), None
+            )  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
         if ejected := convert_messages(messages):
-            await asyncio.wrap_future(self._get_ejected(leased, key).take(ejected))
+            await asyncio.wrap_future(self._get_ejected(leased, session).take(ejected))
 
-    def _get_ejected(self, leased: RunMemory, key: str) -> Ejected:
+    def _get_ejected(self, leased: RunMemory, session: Session) -> Ejected:
         """Return the ejected messages of a session, and forget the oldest sessions with nothing that waits."""
-        place = leased.folder, key
+        place = _locate(leased, session)
         with self._lock:
             if place not in self._ejected:
-                self._ejected[place] = Ejected(leased, key, self.llm, self.flush_tokens, self._background)
+                self._ejected[place] = Ejected(
+                    leased, session.conversation, self.llm, self.flush_tokens, self._background
+                )
             self._ejected.move_to_end(place)
             for old in list(islice(self._ejected, max(0, len(self._ejected) - _WAITING))):
                 if not self._ejected[old].is_needed:
@@ -198,8 +201,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
         if session_id is not None:
-            key = self._get_key(session_id)
-            self._get_ejected(lease_run_memory(self.memory, key), key).flush()
+            session = self._find_session(session_id)
+            self._get_ejected(lease_run_memory(self.memory, session), session).flush()
             return
         for ejected in list(self._ejected.values()):
             if ejected.waits:
@@ -228,43 +231,37 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     def _compose(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         """Compose the text next to the messages, its most stable part first."""
-        key = self._get_key(session_id)
+        session = self._find_session(session_id)
         parts = self._start, self._suggest, self._show_unwritten, self._recall
-        return "\n\n".join(filter(None, (self._guard(part, messages, key) for part in parts)))
+        return "\n\n".join(filter(None, (self._guard(part, messages, session) for part in parts)))
 
     def _guard(
-        self, part: Callable[[Sequence[ChatMessage], str], str], messages: Sequence[ChatMessage], key: str
+        self, part: Callable[[Sequence[ChatMessage], Session], str], messages: Sequence[ChatMessage], session: Session
     ) -> str:
         """Return a part of the text; "" if the memory fails."""
         try:
-            return part(messages, key)
+            return part(messages, session)
         except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            words = f"nothing of the memory is shown, as it failed: {type(error).__name__}: {error}"
-            self._warn_once(type(error), words)
+            self._background.report("nothing of the memory is shown, as it failed", error)
             return ""
 
-    def _warn_once(self, topic: object, words: str) -> None:
-        if topic not in self._reported:
-            self._reported.add(topic)
-            logging.getLogger(type(self).__module__).warning(words)
-
-    def _start(self, _messages: Sequence[ChatMessage], key: str) -> str:
+    def _start(self, _messages: Sequence[ChatMessage], session: Session) -> str:
         if not self.session_start:
             return ""
-        with lease_run_memory(self.memory, key) as memory:
-            return compose_session_start(memory, self.tool_names, session_key=key)
+        with lease_run_memory(self.memory, session) as memory:
+            return compose_session_start(memory, self.tool_names, session_key=session)
 
-    def _suggest(self, messages: Sequence[ChatMessage], key: str) -> str:
+    def _suggest(self, messages: Sequence[ChatMessage], session: Session) -> str:
         """Ask a model once a turn for the intent of the user's latest message, and return a hint at it."""
         latest = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
         message = strip_recalled(latest.content or "") if latest is not None else ""
         if not (message and self.intent):
             return ""
-        with lease_run_memory(self.memory, key) as memory:
-            detector, turn = self._detector_of(memory.config), (memory.workspace.root, key, message)
-            if not (find_audience(memory, key).is_user_alone and detector.is_worth_asking(message)):
+        with lease_run_memory(self.memory, session) as memory:
+            detector, turn = self._detector_of(memory.config), (memory.workspace.root, session, message)
+            if not (find_audience(memory, session).is_user_alone and detector.is_worth_asking(message)):
                 return ""
         with self._lock:
             if (text := self._hints.get(turn)) is not None:
@@ -272,7 +269,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         intent = detector.detect(message, partial(ask_model, self.intent))
         if intent.reason is not None:
             words = f"nothing is suggested for a message: {intent.reason}"
-            self._warn_once(tuple(intent.reason.split(": ")[:2]), words)
+            self._background.warn_once(tuple(intent.reason.split(": ")[:2]), words)
         suggestion = detector.suggest(intent)
         search = next((name for name in self.tool_names if name.endswith("_memory_search")), "")
         name = search.removesuffix("_memory_search") or None  # of the memory, for an agent with several
@@ -281,11 +278,11 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             remember(self._hints, turn, text, _SESSIONS)
         return str(text)
 
-    def _show_unwritten(self, _messages: Sequence[ChatMessage], key: str) -> str:
+    def _show_unwritten(self, _messages: Sequence[ChatMessage], session: Session) -> str:
         """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
-        leased = lease_run_memory(self.memory, key)
+        leased = lease_run_memory(self.memory, session)
         with self._lock:
-            ejected = self._ejected.get((leased.folder, key))
+            ejected = self._ejected.get(_locate(leased, session))
         messages = [] if ejected is None else ejected.unwritten
         window = None if self.llm is None else get_window(self.llm)
         most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
@@ -294,22 +291,23 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             messages.pop(0)
         return fence_results([(_UNWRITTEN, format_messages(messages))], "this conversation") if messages else ""
 
-    def _recall(self, messages: Sequence[ChatMessage], key: str) -> str:
+    def _recall(self, messages: Sequence[ChatMessage], session: Session) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
         position = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
         latest = messages[position - 1] if position else ChatMessage("")
         question = (strip_recalled(latest.content or "") or strip_recalled(render_text(latest))).strip()
         if not question:
             return ""
-        place, turn = (lease_run_memory(self.memory, key).folder, key), _mark(messages[:position])
+        place = _locate(lease_run_memory(self.memory, session), session)
+        turn = hash((session, _mark(messages[:position])))
         with self._lock:
             before, block = self._recalled_blocks.get(place, (0, ""))
         if before == turn:
             return block
         names = ("max_chars", "max_results", "min_score", "source")
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        with lease_run_memory(self.memory, key) as memory:
-            block = recall(memory, question, session_key=key, in_view=convert_messages(messages), **settings)
+        with lease_run_memory(self.memory, session) as memory:
+            block = recall(memory, question, session_key=session, in_view=convert_messages(messages), **settings)
         with self._lock:
             remember(self._recalled_blocks, place, (turn, block), _SESSIONS)
         return block
@@ -333,8 +331,13 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _is_short(self, before: Sequence[str], most: int, last: str = "") -> bool:
         return len(self.tokenizer_fn("\n\n".join([*before, last]).strip())) <= most
 
-    def _get_key(self, session_id: str | None) -> str:
-        return (get_session_key(self.session_key, session_id) or "").strip() or MAIN
+    def _find_session(self, session_id: str | None) -> Session:
+        own, conversation = ((name or "").strip() or None for name in (self.session_key, session_id))
+        return find_session(own, conversation) or Session()
+
+
+def _locate(leased: RunMemory, session: Session) -> tuple[Path, str]:
+    return leased.folder, session.conversation.key
 
 
 def _mark(messages: Iterable[ChatMessage]) -> int:

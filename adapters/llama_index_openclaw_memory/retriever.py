@@ -11,7 +11,7 @@ from llama_index.core.settings import Settings
 
 from llama_index_openclaw_memory._filters import to_search_filter
 from llama_index_openclaw_memory._nodes import cite_node, make_cited_node, to_node
-from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
+from llama_index_openclaw_memory._session import find_session, lease_run_memory
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
@@ -94,12 +94,12 @@ class OpenClawRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **kwargs)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        key = get_session_key(self.session_key)
-        with lease_run_memory(self.memory, key) as memory:
+        session = find_session(self.session_key)
+        with lease_run_memory(self.memory, session) as memory:
             results = search_for(
                 memory,
                 query_bundle.query_str,
-                session_key=key,
+                session_key=session,
                 max_results=self.similarity_top_k,
                 max_chars=self.max_chars,
                 min_score=self.min_score,

@@ -12,7 +12,7 @@ from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, ToolOutput
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import get_session_key, lease_run_memory, read_user_message
+from llama_index_openclaw_memory._session import find_session, lease_run_memory, read_user_message
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import RunMemory
@@ -92,8 +92,8 @@ class OpenClawToolSpec(BaseToolSpec):
         make = partial(memory_tools, include=include, source=source, name=name, read_user_message=read_user_message)
 
         def make_tools() -> dict[str, Tool]:
-            key = get_session_key(session_key)
-            return {tool.name: tool for tool in make(partial(lease_run_memory, choice, key), session_key=key)}
+            session = find_session(session_key)
+            return {tool.name: tool for tool in make(partial(lease_run_memory, choice, session), session_key=session)}
 
         self._tools = {tool: MemoryTool(partial(lambda tool: make_tools()[tool], tool)) for tool in make_tools()}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)

@@ -20,7 +20,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index_openclaw_memory._filters import build_filter, list_names
 from llama_index_openclaw_memory._nodes import is_cited, to_document, to_found_node, to_node
 from llama_index_openclaw_memory._query_modes import answer
-from llama_index_openclaw_memory._session import get_session_key, use_run_memory
+from llama_index_openclaw_memory._session import find_session, use_run_memory
 from llama_index_openclaw_memory._vector_origin import VectorOrigins, make_source
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_embedding
 from openclaw_memory import Memory
@@ -315,7 +315,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             raise InvalidInputError(f"query takes no {', '.join(sorted(unknown))}: leave it out")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        audience = find_audience(self.memory, get_session_key(self.session_key))
+        audience = find_audience(self.memory, find_session(self.session_key))
         is_shown = None if audience.is_user_alone else audience.may_see
         results = answer(self._origins, query, is_shown, folder=self._folder)
         return VectorStoreQueryResult(
@@ -333,7 +333,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         where = build_filter(filters, folder=self._folder)
         if node_ids is None:
             return list(self._origins.documents.iterate(where=where))
-        audience = find_audience(self.memory, get_session_key(self.session_key))
+        audience = find_audience(self.memory, find_session(self.session_key))
         visible = [item for item in self._origins.documents.get(node_ids) if audience.may_see(item.path)]
         return [document for document in visible if where is None or where(document)]
 

@@ -49,20 +49,16 @@ class Compaction(Struct, frozen=True):
 
     Attributes:
         messages: How the conversation goes on, a new list.
-        tokens_before: Its size before.
         tokens_after: Its size now.
         summary: The summary; None if nothing was done.
-        summarised: The messages that it replaces.
         recent: The messages that follow it unchanged.
         entry_id: The id of the entry in the log.
         reason: Why nothing was done; "" if it was.
     """
 
     messages: list[Message]
-    tokens_before: int
     tokens_after: int
     summary: str | None = None
-    summarised: tuple[Message, ...] = ()
     recent: tuple[Message, ...] = ()
     entry_id: str | None = None
     reason: str = ""
@@ -144,7 +140,7 @@ def compact(
     tokens, free = count(messages), rules.get_compaction_threshold(window)
 
     def leave(reason: str) -> Compaction:
-        return Compaction(messages, tokens, tokens, recent=tuple(messages), reason=reason)
+        return Compaction(messages, tokens, recent=tuple(messages), reason=reason)
 
     if not rules.enabled:
         return leave("no conversation is compacted: compaction.enabled is off")
@@ -177,7 +173,7 @@ def compact(
     if log is not None:
         entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
     result = _join(older, question, recent, summary, entry_id)
-    return Compaction(result, tokens, left, summary, lost, tuple(recent), entry_id)
+    return Compaction(result, left, summary, tuple(recent), entry_id)
 
 
 def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
@@ -293,7 +289,7 @@ def prune(
     if window <= 0:
         raise InvalidInputError(f"a model's window has at least one token, not {window}: give its size in tokens")
     pruned = list(messages)
-    old = [at for at in range(_find_protected(pruned, PROTECTED_REPLIES)) if _is_prunable(pruned[at])]
+    old = [at for at in range(_find_protected(pruned)) if _is_prunable(pruned[at])]
     if not old or (idle_seconds is not None and idle_seconds < CACHE_SECONDS):
         return pruned
     sizes = [count([message]) for message in pruned]
@@ -323,12 +319,10 @@ def _trim(message: Message) -> Message:
     return message if short == text else with_text(message, short)
 
 
-def _find_protected(messages: Sequence[Message], replies: int) -> int:
-    """Return where the last `replies` assistant messages begin; 0 if there are fewer: then all are protected."""
-    if replies == 0:
-        return len(messages)
+def _find_protected(messages: Sequence[Message]) -> int:
+    """Return where the last replies that are protected begin; 0 if there are fewer: then all are protected."""
     places = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
-    return places[-replies] if len(places) >= replies else 0
+    return places[-PROTECTED_REPLIES] if len(places) >= PROTECTED_REPLIES else 0
 
 
 def _is_prunable(message: Message) -> bool:

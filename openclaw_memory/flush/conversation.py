@@ -74,7 +74,7 @@ class Conversation:
             if not (calls := read_calls(reply)):
                 return get_text(reply)
             for call_id, name, arguments in calls:
-                with run_values(session_key=self.flush.session.key):
+                with run_values(session_key=self.flush.session):
                     answer = self._tools[name](arguments) if name in self._tools else f"there is no tool {name!r}"
                 self.log.append_message({"role": "tool", "tool_call_id": call_id, "name": name, "content": answer})
 

@@ -15,8 +15,7 @@ from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message, estimate_tokens, get_text, read_calls, strip_recalled
 from openclaw_memory.conversation.thresholds import check_window, find_flush_reason, is_overflow
 
-_MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
-_MAX_RUNS = 1024  # frameworks do not report that a call was cancelled
+_MOST = 1_024  # conversations, and calls under way: frameworks do not report that one was cancelled
 _MAX_MESSAGES = 10_000  # of a conversation, flushed or not
 _TELLING_CHARS = 8  # of a text by which its conversation is known, in a call or quoted in a prompt
 
@@ -90,7 +89,7 @@ class ConversationDetector:
             tokens: Their size as the caller counts it; by default four characters a token.
         """
         with self._lock:
-            _put(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MAX_RUNS)
+            _put(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MOST)
 
     def count_tokens(self, run_id: Hashable, tokens: int) -> None:
         """Note the tokens that the provider has reported for a call so far.
@@ -230,7 +229,7 @@ class ConversationDetector:
     def _get(self, key: str) -> _Conversation:
         with self._lock:
             conversation = self._conversations.get(key) or _Conversation()
-            _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
+            _put(self._conversations, key, conversation, _MOST)
             return conversation
 
 

@@ -6,14 +6,13 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from contextvars import copy_context
 from functools import partial
-from threading import Thread
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from openclaw_memory._limited import run_in_own_thread
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.messages import Message, drop_recalled, estimate_tokens, format_messages
 from openclaw_memory.conversation.thresholds import Kind, is_overflow
@@ -110,7 +109,7 @@ def run_flush(
         turn = flush.begin(tokens, messages=lambda: messages, compacting=compacting, flushed=flushed, kind=kind)
         if turn is None:
             return None
-        work = _run_in_thread(partial(_run_turn, turn, messages, bind))
+        work = run_in_own_thread(partial(_run_turn, turn, messages, bind))
         if wait([work], turn.timeout).done:
             work.result()
         else:
@@ -156,7 +155,7 @@ async def arun_flush(flush: Flush, messages: Sequence[Message], bind: Bind, **op
         return msgspec.structs.replace(model, ask=lambda request: wait_for(model.ask(request)))
 
     try:
-        work = _run_in_thread(partial(run_flush, flush, messages, bind_to_loop, **options))
+        work = run_in_own_thread(partial(run_flush, flush, messages, bind_to_loop, **options))
         return await asyncio.wrap_future(work)  # the executor has few threads, which models need
     except asyncio.CancelledError:
         is_cancelled = True
@@ -164,24 +163,6 @@ async def arun_flush(flush: Flush, messages: Sequence[Message], bind: Bind, **op
     finally:
         for reply in replies:
             reply.cancel()
-
-
-def _run_in_thread(work: Callable[[], Any]) -> Future[Any]:
-    """Run a function in a thread of its own, since one that hangs cannot be stopped."""
-    result: Future[Any] = Future()
-    result.set_running_or_notify_cancel()  # it cannot be cancelled
-
-    def run() -> None:
-        try:
-            result.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised or reported where the result is waited for
-            result.set_exception(error)
-
-    try:
-        Thread(target=copy_context().run, args=(run,), name="openclaw-memory-flush", daemon=True).start()
-    except RuntimeError:  # the program ends, and begins no more threads
-        run()
-    return result
 
 
 def _run_turn(turn: FlushTurn, messages: Sequence[Message], bind: Bind) -> None:

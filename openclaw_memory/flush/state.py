@@ -277,7 +277,7 @@ class FlushRegistry:
         resolved = Session(session.key, session_id or session.key, session.kind, session.user)
         fresh = FlushCycle(folder, resolved, is_new=session.id is not None)
         cycle = self.cycles.setdefault((folder, session.key, resolved.id), fresh)
-        if session.kind:
+        if session.kind or session.user:
             cycle.session = resolved
         idle = [name for name, old in self.cycles.copy().items() if not old.is_busy]
         for name in idle[:-_MAX_CYCLES]:

@@ -13,6 +13,7 @@ from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.control import ForgetPlan
 
 if TYPE_CHECKING:
+    from openclaw_memory.flush.session import Session
     from openclaw_memory.memory import Memory
 
 HASH_DIGITS = 12  # of the hash of a plan: a person types them
@@ -35,10 +36,10 @@ class _Waiting(NamedTuple):
 
 
 # By session. A plan is stored and not made again: a transcript that is being written has another one at each moment.
-_WAITING: WeakKeyDictionary[Memory, dict[str | None, _Waiting]] = WeakKeyDictionary()
+_WAITING: WeakKeyDictionary[Memory, dict[Session, _Waiting]] = WeakKeyDictionary()
 
 
-def plan_erasure(memory: Memory, session: str | None, criteria: Mapping[str, Any]) -> ToolAnswer:
+def plan_erasure(memory: Memory, session: Session, criteria: Mapping[str, Any]) -> ToolAnswer:
     """Plan a deletion, and store the plan for the session.
 
     Args:
@@ -62,7 +63,7 @@ def plan_erasure(memory: Memory, session: str | None, criteria: Mapping[str, Any
 
 
 def erase_planned(
-    memory: Memory, session: str | None, read_user_message: Callable[[], str | None], code: str
+    memory: Memory, session: Session, read_user_message: Callable[[], str | None], code: str
 ) -> ToolAnswer:
     """Delete by the plan of the session.
 

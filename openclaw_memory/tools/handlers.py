@@ -91,7 +91,7 @@ class Context(NamedTuple):
 
     memory: Memory
     audience: Audience
-    session: str | None
+    session: Session
     may_edit: bool
     read_user_message: Callable[[], str | None] = lambda: None
 
@@ -364,11 +364,11 @@ class RememberCall(ToolCall, frozen=True, kw_only=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Remember the value, and return the record with the value that holds."""
-        records, source = _open_records(context), _make_source(context)
+        records, own = _open_records(context), _describe_caller(context)
         if self.quoted_from is not None:
-            source = structs.replace(source, kind="external", ref=check_source_name(self.quoted_from))
+            own["source"] = structs.replace(own["source"], kind="external", ref=check_source_name(self.quoted_from))
         confidence = drop_empty({"confidence": self.confidence}, None)
-        remembered = records.remember(self.type, self.key, _read_value(self.value), source=source, **confidence)
+        remembered = records.remember(self.type, self.key, _read_value(self.value), **own, **confidence)
         context.memory.notes.sync_soon()
         data = {"status": "ok", "outcome": remembered.outcome, **_describe_record(remembered.record)}
         return ToolAnswer(data | drop_empty({"note": remembered.reason}), remembered)
@@ -389,8 +389,8 @@ class ConfirmCall(ToolCall, frozen=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Confirm the value, and return the record."""
-        records, source = _open_records(context), _make_source(context)
-        record = records.confirm(self.type, self.key, value=_read_value(self.value), source=source)
+        records, own = _open_records(context), _describe_caller(context)
+        record = records.confirm(self.type, self.key, value=_read_value(self.value), **own)
         context.memory.notes.sync_soon()
         return ToolAnswer({"status": "ok", "outcome": "confirmed", **_describe_record(record)}, record)
 
@@ -455,9 +455,9 @@ def memory_tools(
 
     Args:
         memory: The memory, or a function that returns the one of a call, for its time; see `lease_memory`.
-        session_key: OpenClaw's, or a `Session`. In a group or channel, as it or `sessions.json` says, neither
-            MEMORY.md, USER.md, records nor transcripts are shown, and citations only if `config.recall.citations` is
-            `on`.
+        session_key: OpenClaw's, or a `Session`, whose `user` has the records; by default that of the `run_values`
+            around a call. In a group or channel, as it or `sessions.json` says, neither MEMORY.md, USER.md, records nor
+            transcripts are shown, and citations only if `config.recall.citations` is `on`.
         include: Which tools: `search`, `get`, `append`; `edit`, `forget` and `promote`, which change lines; `remember`
             and `confirm`, for records; and `erase`, which forgets lines confirmed by the hash of a plan.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
@@ -475,7 +475,6 @@ def memory_tools(
         raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
     if not callable(memory):
         check_memory(memory)
-    key = session_key.key if isinstance(session_key, Session) else session_key
     check_source(source)
     names, every = {f"memory_{own}" for own in include}, ", ".join(own.removeprefix("memory_") for own in TOOLS)
     if unknown := names - TOOLS.keys():
@@ -487,10 +486,11 @@ def memory_tools(
     def run(tool: type[ToolCall], arguments: object) -> ToolAnswer:
         lease = memory() if callable(memory) else nullcontext(memory)  # a ConfigError here is the program's mistake
         try:
-            with lease as used, acting_as(f"tool:{tool.name}", session=key):
+            session = Session.find(session_key)
+            with lease as used, acting_as(f"tool:{tool.name}", session=session.key if session else None):
                 # Read with each call: that a session is a group's may be written down after its first messages.
-                audience = find_audience(used, session_key, source)
-                context = Context(used, audience, key, may_edit, read_user_message)
+                audience = find_audience(used, session, source)
+                context = Context(used, audience, session or Session("no session key"), may_edit, read_user_message)
                 return parse_arguments(tool, arguments).answer(context)
         except OpenClawMemoryError as error:
             return _refuse(error)
@@ -530,9 +530,9 @@ def _open_records(context: Context) -> Records:
     return context.memory.records
 
 
-def _make_source(context: Context) -> RecordSource:
+def _describe_caller(context: Context) -> dict[str, Any]:
     # A session is one source for a day, however often a model repeats itself in it; so are all calls without a session.
-    return RecordSource("tool", context.session or "no session key", datetime.now(UTC))
+    return {"source": RecordSource("tool", context.session.key, datetime.now(UTC)), "user_id": context.session.user}
 
 
 def _read_value(value: str) -> str:

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import structs
 
 from openclaw_memory.config.sections import Citations
-from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError, PathNotAllowedError
-from openclaw_memory.events import VALUES
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.flush.session import Session, get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.flush.state import read_states
 from openclaw_memory.text.redaction import redact
@@ -108,14 +107,12 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
         InvalidInputError: `session_key` is not a text.
     """
     check_source(source)
-    session = VALUES.get({}).get("session_key") if session is None else session
-    session_key, kind = (session.key, session.kind) if isinstance(session, Session) else (session, None)
-    if session_key is not None and not isinstance(session_key, str):
-        raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")
+    session = Session.find(session)
+    session_key, kind = (session.key, session.kind) if session else (None, None)
     rules = memory.config.recall
     is_direct, reason = is_direct_key(session_key), ""
     try:
-        kinds = _read_chat_types(memory, session_key) if session_key else set()
+        kinds = _read_chat_types(memory, {session.key, session.id}) if session else set()
     except OpenClawMemoryError as error:
         kinds = {"direct" if is_direct else "unknown"}
         reason = "" if is_direct else f"it is unknown who reads along: {error}"
@@ -127,11 +124,11 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
     return Audience(not (is_several or is_group_key(session_key)), citations, source, reason)
 
 
-def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
+def _read_chat_types(memory: Memory, names: set[str | None]) -> set[str]:
     """Read the kinds of chat of a session from `sessions.json`, which may list it under another key too."""
     workspace = memory.workspace
     states = read_states(locate_transcripts(workspace.root, workspace.sessions))
-    own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
+    own = [(key, state.chat_type) for key, state in states.items() if names & {key, state.session_id or key}]
     by_key = {"group" if is_group_key(key) else "direct" for key, _ in own if is_group_key(key) or is_direct_key(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
 

@@ -133,10 +133,10 @@ def test_a_model_that_hangs_is_given_up_and_asked_again_once_it_has_ended(hangin
         with pytest.raises(EmbedderError, match=r"still at work on what took too long.*batch_seconds"):
             embedder.embed_documents(["a", "b"])
     assert active_count() == before
-    late = embedder._limited._thread
+    late = embedder._limited._work
     hanging.hangs.clear()
     hanging.go_on.set()
-    late.join(60)
+    late.exception(60)
     assert embedder.embed_query("a").shape == (3,)
 
 

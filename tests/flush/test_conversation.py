@@ -8,6 +8,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.conversation import get_text
+from openclaw_memory.flush import Session
 from openclaw_memory.tools import memory_tools
 
 SMALL = MemoryConfig().replace(
@@ -148,3 +149,10 @@ def test_tools_made_without_a_session_show_what_that_of_the_conversation_may_be_
         talk = memory.sessions.open_conversation(lambda *_, own=replies: next(own), session, tools=memory_tools(memory))
         talk.send("What of the zebra?")
         assert ("Otto" in str(talk.messages)) is is_shown
+
+
+def test_a_fact_that_is_remembered_in_a_conversation_is_of_its_session_and_its_user(memory):
+    replies = iter([call("memory_remember", type="preference", key="editor.theme", value="dark"), "Yes."])
+    tools, anna = memory_tools(memory, include=["remember"]), Session("evening", user="anna")
+    memory.sessions.open_conversation(lambda *_: next(replies), anna, tools=tools).send("Dark, please.")
+    assert memory.records.get("preference", "editor.theme", user_id="anna").source.ref == "evening"

@@ -168,16 +168,6 @@ def test_a_finished_conversation_is_flushed_of_what_is_new(saved):
     assert saved.flushes[2:] == [("two", ["x", "y"])]
 
 
-def test_the_largest_count_of_a_call_is_what_it_took(saved):
-    detector = watch(saved)
-    detector.begin_call(1, "main", [user("a")])
-    for tokens in (5, 199_000, 7):
-        detector.count_tokens(1, tokens)
-        detector.count_tokens("unknown", tokens)
-    detector.end_call(1, None)
-    assert saved.flushes == [("main", ["a"])]
-
-
 def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
     begun, may_end, order, threads = threading.Event(), threading.Event(), [], []
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import SystemMessage
+from langchain_core.tools import BaseTool
 
-from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_session_key, lease_run_memory
+from langchain_openclaw_memory._session import WarnOnce, find_session, get_run_config, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, RunMemory
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
     from openclaw_memory import Memory
+    from openclaw_memory.flush import Session
 
 T = TypeVar("T")
 
@@ -74,12 +76,12 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _handle_response(self, turn: Any, response: ModelResponse[Any]) -> None:
         """Look at the response."""
 
-    def _read_memory(self, read: Callable[[Memory, str | None], T]) -> T | None:
+    def _read_memory(self, read: Callable[[Memory, Session | None], T]) -> T | None:
         """Call `read` with the memory of this run and its session; None if the memory fails."""
         config = get_run_config()
         try:
             with lease_run_memory(self.memory, config) as memory:
-                return read(memory, get_session_key(self.session_key, config))
+                return read(memory, find_session(self.session_key, config))
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
@@ -87,6 +89,11 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._warn_once(type(error), f"{self.failure}, as the memory failed: {why}")
             self._log.debug(self.failure, exc_info=error)
             return None
+
+
+def list_tools(request: ModelRequest[Any]) -> list[str]:
+    """List the names of the tools that a request offers."""
+    return [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
 
 
 def append_to_system(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:

@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args
 
 from langchain.agents.middleware import AgentState, ModelRequest
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from langchain_openclaw_memory._flush_model import Model, load_chat_model, prepare_intent_model
 from langchain_openclaw_memory._messages import is_from_user
 from langchain_openclaw_memory._session import get_run_config, get_run_kind
-from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system
+from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system, list_tools
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import Session
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import fence_results, find_audience
@@ -124,7 +124,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
             return request, None
         write, search = (self._name_tool(name) for name in ("memory_append", "memory_search"))
         needed = write if suggestion["kind"] == "memory_write" else search
-        if needed not in {tool.name for tool in request.tools if isinstance(tool, BaseTool)}:
+        if needed not in list_tools(request):
             return request, None
         if "agreed" not in suggestion:
             return append_to_system(request, suggestion["instructions"]), None
@@ -141,7 +141,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
             return None
         message = strip_recalled(str(latest.text))
 
-        def make_detector(memory: Memory, session: str | None) -> Any:
+        def make_detector(memory: Memory, session: Session | None) -> Any:
             return self._detector_of(memory.config) if find_audience(memory, session).is_user_alone else None
 
         detector = self._read_memory(make_detector)
@@ -165,7 +165,7 @@ class OpenClawIntentMiddleware(PromptMiddleware):
             return self._update(state, None) if self._get_suggestion(state) else None
         wants_lines = self.mode == "interrupt" and suggestion["kind"] == "forget" and suggestion["query"]
 
-        def find_lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
+        def find_lines(memory: Memory, session: Session | None) -> list[dict[str, str]]:  # noqa: ARG001
             hits = memory.search(suggestion["query"], filter={"source": "memory"}) if wants_lines else ()
             return [{"citation": hit.citation, "text": hit.snippet} for hit in hits if hit.confidence == "strong"]
 

@@ -9,14 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.tools import BaseTool
-
 from langchain_openclaw_memory._messages import convert_messages, is_from_user
-from langchain_openclaw_memory._session import get_run_config, get_thread, remember
-from langchain_openclaw_memory.middleware.base import PromptMiddleware
-from openclaw_memory.errors import ConfigError
+from langchain_openclaw_memory._session import remember
+from langchain_openclaw_memory.middleware.base import PromptMiddleware, list_tools
+from openclaw_memory.flush import Session
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import recall
+from openclaw_memory.tools import recall, recall_section
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -34,8 +32,7 @@ class _Turn(NamedTuple):
     """Identify a user message that is being answered, and the question to look up."""
 
     folder: Path
-    thread: str | None
-    session_key: str | None
+    session: Session | None
     message_id: str | None
     question: str
 
@@ -86,20 +83,15 @@ class OpenClawRecallMiddleware(PromptMiddleware):
     def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], _Turn | None]:
         places = reversed(range(len(request.messages)))
         place = next((at for at in places if is_from_user(request.messages[at])), None)
-        names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(
-                f"two tools of the agent are called {min(twice)!r}: give each memory a name, "
-                "memory_tools(..., name='work')"
-            )
+        recall_section(list_tools(request), citations=False)  # refuses two tools of one name
         if place is None:
             return request, None
         message = request.messages[place]
         if not (query := str(message.text).strip()):
             return request, None
 
-        def recall_block(memory: Memory, session: str | None) -> tuple[_Turn, str]:
-            turn = _Turn(memory.workspace.root, get_thread(get_run_config()), session, message.id, query)
+        def recall_block(memory: Memory, session: Session | None) -> tuple[_Turn, str]:
+            turn = _Turn(memory.workspace.root, session, message.id, query)
             return turn, self._get_block(memory, turn, request.messages)
 
         turn, block = self._read_memory(recall_block) or (None, "")
@@ -114,7 +106,7 @@ class OpenClawRecallMiddleware(PromptMiddleware):
             if (block := self._blocks.get(turn)) is not None:
                 return block
         in_view = convert_messages(messages)  # read only when something of a transcript was found
-        block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=in_view)
+        block = self._recall(memory, turn.question, session_key=turn.session, in_view=in_view)
         with self._lock:
             remember(self._blocks, turn, block, _TURNS)
         return block

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.tools import BaseTool
-
-from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system
+from langchain_openclaw_memory.middleware.base import PromptMiddleware, append_to_system, list_tools
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import compose_session_start
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest
+
+    from openclaw_memory import Memory
+    from openclaw_memory.flush import Session
 
 
 class OpenClawSessionStartMiddleware(PromptMiddleware):
@@ -49,8 +49,9 @@ class OpenClawSessionStartMiddleware(PromptMiddleware):
         self.max_chars = max_chars
 
     def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
-        names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
-        start = partial(compose_session_start, tool_names=names, max_chars=self.max_chars, name=self.memory_name)
-        return append_to_system(
-            request, self._read_memory(lambda memory, key: start(memory, session_key=key)) or ""
-        ), None
+        names, most, name = list_tools(request), self.max_chars, self.memory_name
+
+        def start(memory: Memory, session: Session | None) -> str:
+            return compose_session_start(memory, names, session_key=session, max_chars=most, name=name)
+
+        return append_to_system(request, self._read_memory(start) or ""), None

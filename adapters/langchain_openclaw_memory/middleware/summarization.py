@@ -16,7 +16,15 @@ from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, System
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import PendingFlush, asave, can_save, check_memory, find_session, get_window, save
+from langchain_openclaw_memory._flush import (
+    PendingFlush,
+    asave,
+    can_save,
+    check_memory,
+    find_conversation,
+    get_window,
+    save,
+)
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import convert_messages, get_reported_tokens, is_summary
 from langchain_openclaw_memory._session import get_run_config, lease_run_memory, refuse, remember
@@ -169,14 +177,14 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def _plan(
         self, leased: RunMemory, lost: list[AnyMessage], update: dict[str, Any] | None, *, may_wait: bool
     ) -> PendingFlush:
-        session, count, model = find_session(self.session_key, lost), self.token_counter, self.flush_model
+        session, count, model = find_conversation(self.session_key, lost), self.token_counter, self.flush_model
         messages, left = list(convert_messages(lost)), count(_get_messages(update))
         return PendingFlush(leased, session, model, messages, count, tokens=left, cut=True, may_wait=may_wait)
 
     def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, tuple[Path, str], bool]:
         """Return the memory of this run, folder and session of its conversation, and whether it has room to wait."""
         leased = lease_run_memory(self.memory, get_run_config())
-        place = leased.folder, find_session(self.session_key, messages).key
+        place = leased.folder, find_conversation(self.session_key, messages).key
         window, is_refused = get_window(self.model), self._postponed.get(place, False)
         if window is None or is_refused:
             return leased, place, not is_refused

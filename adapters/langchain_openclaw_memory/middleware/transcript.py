@@ -19,11 +19,12 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flush import check_memory
 from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary, make_message
-from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thread, lease_run_memory, remember
+from langchain_openclaw_memory._session import WarnOnce, find_session, get_run_config, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
+from openclaw_memory.flush import Session
 from openclaw_memory.runs import MemoryChoice
 
 _log = logging.getLogger(__name__)
@@ -105,28 +106,28 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     after_agent, aafter_agent = before_model, abefore_model  # then the reply
 
     def _resume(self, messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
-        session = self.session_key or get_thread(get_run_config())
+        session = self._find_session()
         if not self.resume or session is None or any(message.additional_kwargs.get(RESUMED) for message in messages):
             return None
         try:
             with lease_run_memory(self.memory, get_run_config()) as memory:
-                earlier = [make_message(message) for message in memory.sessions.resume(self._find_id(memory, session))]
+                earlier = [make_message(message) for message in memory.sessions.resume(_find_id(memory, session))]
         except NotFoundError:
             return None
         except OpenClawMemoryError as error:
-            self._warn_once("not resumed", f"session {session!r} begins anew: {error}")
+            self._warn_once("not resumed", f"session {session.key!r} begins anew: {error}")
             return None
         ids = {message.id for message in earlier if message.id}
         if any(message.id in ids for message in messages):
             return None
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *earlier, *messages]}
 
-    def _find_id(self, memory: Memory, session: str) -> str:
-        """Return the id of a session: that of its key in `sessions.json`, or the thread itself."""
-        return memory.sessions.flush(session).session.id or session if self.session_key else session
+    def _find_session(self) -> Session | None:
+        session = find_session(self.session_key, get_run_config())
+        return session.conversation if session and (self.session_key or session.id) else None
 
     def _write(self, messages: Sequence[BaseMessage]) -> None:
-        session = self.session_key or get_thread(get_run_config())
+        session = self._find_session()
         if session is None:
             self._warn_once(
                 "no session",
@@ -135,10 +136,10 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             )
             return
         leased = lease_run_memory(self.memory, get_run_config())
-        seen_log = self._get_log((str(leased.folder), session))
+        seen_log = self._get_log((str(leased.folder), session.key))
         try:
             with leased as memory, seen_log.lock:
-                log = memory.sessions.log(self._find_id(memory, session))
+                log = memory.sessions.log(_find_id(memory, session))
                 # Others write to it too: a flush that failed, another process.
                 if (size := log.size) != seen_log.size:
                     _read_log(log, seen_log)
@@ -150,22 +151,27 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     if any(usage := _count_tokens(messages, written)):
                         memory.sessions.flush(session).add_tokens(*usage)
                     if refused is not None:
-                        words = f"not all messages of session {session!r} are in its transcript: {refused}"
+                        words = f"not all messages of session {session.key!r} are in its transcript: {refused}"
                         self._warn_once("never stored", words)
                         return  # what the transcript has of them is read from it
                     if why := next((why for _, why in fitted if why), ""):
-                        words = f"not all of a message of session {session!r} is in its transcript: {why}"
+                        words = f"not all of a message of session {session.key!r} is in its transcript: {why}"
                         self._warn_once("left out", words)
                     size = log.size
                 seen_log.size = size
         except OpenClawMemoryError as error:
-            self._warn_once("failed", f"the transcript of session {session!r} is not written: {error}")
+            self._warn_once("failed", f"the transcript of session {session.key!r} is not written: {error}")
 
     def _get_log(self, session: tuple[str, str]) -> _Log:
         with self._lock:
             seen_log = self._known.get(session) or _Log()
             remember(self._known, session, seen_log, _SESSIONS)
             return seen_log
+
+
+def _find_id(memory: Memory, session: Session) -> str:
+    """Return the id of a session: its own, or that of its key in `sessions.json`."""
+    return session.id or memory.sessions.flush(session).session.id or session.key
 
 
 def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:

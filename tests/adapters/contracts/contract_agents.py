@@ -461,9 +461,6 @@ class IntentContract:
         with pytest.raises(TypeError, match="must be a Memory"):
             self.part("notes", "x")
 
-    def test_a_copy_shares_the_memory(self, memory):
-        assert copy.deepcopy({"of": [self.part(memory, "x")]})["of"][0].memory is memory
-
     def test_without_the_package_that_detects_intents_the_error_names_it(self, memory, monkeypatch):
         monkeypatch.setattr("openclaw_memory.plugins.find_spec", lambda _: None)
         with pytest.raises(ConfigError, match=r"no installed package adds .intent. to openclaw_memory\.detectors"):

@@ -132,15 +132,6 @@ def test_the_model_that_a_run_chose_is_asked_for_its_thread_and_kept_out_of_stre
         assert kwargs == {"temperature": 0}
 
 
-@pytest.mark.parametrize("room", [None, 1_000])
-async def test_a_counter_that_fails_costs_no_message(memory, scripted, spoken, room):
-    def miscounting(_messages):
-        raise LookupError("no such encoding")
-
-    assert await hold(memory, scripted(RuntimeError("too long")), room=room, count=miscounting) == "kept"
-    assert FACT in spoken("talk")
-
-
 def test_a_model_by_its_name_is_made_by_langchain(monkeypatch, scripted):
     made = scripted("ok")
     monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": made}.__getitem__)

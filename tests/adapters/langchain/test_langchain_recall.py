@@ -167,5 +167,5 @@ def test_two_tools_of_one_name_are_an_error(memory, scripted):
         return handler(request.override(tools=[*tools, *memory_tools(memory)]))
 
     agent = create_agent(scripted("Fine."), tools, middleware=[doubled, OpenClawRecallMiddleware(memory)])
-    with pytest.raises(ConfigError, match="two tools of the agent are called 'memory_append'"):
+    with pytest.raises(ConfigError, match="two tools are called 'memory_search'"):
         agent.invoke({"messages": [HumanMessage("When is the boiler serviced?")]})

@@ -491,7 +491,7 @@ async def test_an_agent_in_a_tool_has_the_same_session_in_each_call(memory, scri
     assert list(sessions(memory)) == ["tuesday:tools"]
 
 
-def test_who_reads_along_gives_no_session_its_name(memory, shortens):
+def test_who_reads_along_gives_no_session_its_name_and_is_its_kind_of_chat(memory, shortens):
     group = "agent:main:telegram:group:1"
     entry = {"sessionId": "g-2", "updatedAt": 1763790000000, "chatType": "group", "sessionFile": "g-2.jsonl"}
     folder = memory.workspace.root / "sessions"
@@ -502,10 +502,11 @@ def test_who_reads_along_gives_no_session_its_name(memory, shortens):
         agent = chat_with(shortens(**options))
         for number in range(6):
             agent.invoke(says(f"c {number}"), thread("web-77", session_key=group))
-        return {name: (one["sessionId"], one.get("compactionCount")) for name, one in sessions(memory).items()}
+        fields = ("sessionId", "compactionCount", "chatType")
+        return {name: tuple(map(one.get, fields)) for name, one in sessions(memory).items()}
 
-    assert run() == {group: ("g-2", None), "web-77": ("web-77", 1)}
-    assert run(session_key=group)[group] == ("g-2", 1)
+    assert run() == {group: ("g-2", None, "group"), "web-77": ("web-77", 1, "group")}
+    assert run(session_key=group)[group] == ("g-2", 1, "group")
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("heartbeat", 0), ("cli", 0), ("chat", 1), (None, 1)])

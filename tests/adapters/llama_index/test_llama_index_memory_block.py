@@ -22,6 +22,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import CompactionConfig, EmbeddingConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import Session
+from openclaw_memory.runs import run_values
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
@@ -106,6 +107,13 @@ def test_the_transcript_is_that_of_the_session(memory, spoken):
     for key, session, name in ((None, None, "main"), (None, "s1", "s1"), ("agent:main:main", "s1", "agent:main:main")):
         put(OpenClawMemoryBlock(memory, session_key=key), [user("Hi.")], session)
         assert spoken(name) == ["Hi."]
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
+    with run_values(session_key="agent:main:telegram:group:1"):
+        put(block, [user("Hi.")], "web-77")
+    block.flush()
+    assert spoken("web-77") == ["Hi."]
+    state = json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text())
+    assert {name: entry["chatType"] for name, entry in state.items()} == {"web-77": "group"}
 
 
 def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, spoken):
