@@ -77,8 +77,8 @@ def count_settings() -> int:
     return sum(len(section.__struct_fields__) for section in SECTIONS.values())
 
 
-def count_commands(package: str) -> tuple[int, int]:
-    """Count the commands whose code a package has, and all of their options."""
+def list_commands() -> list[tuple[str, int]]:
+    """List the package that has the code of each command, with the number of its options."""
     import click
 
     from openclaw_memory.cli.commands import commands
@@ -91,13 +91,16 @@ def count_commands(package: str) -> tuple[int, int]:
         ]
 
     # functools.wraps keeps the module of the function that a command calls
-    mine = [leaf for leaf in leaves(commands) if (leaf.callback.__module__ or "").partition(".")[0] == package]
-    return len(mine), sum(isinstance(option, click.Option) for leaf in mine for option in leaf.params)
+    return [
+        (leaf.callback.__module__.partition(".")[0], sum(isinstance(option, click.Option) for option in leaf.params))
+        for leaf in leaves(commands)
+    ]
 
 
 def measure() -> dict[str, dict[str, int]]:
     """Measure every package, and the whole."""
     figures: dict[str, dict[str, int]] = {}
+    commands = list_commands()
     for package, folder in packages().items():
         files = sources(folder)
         figures[package] = {
@@ -105,9 +108,8 @@ def measure() -> dict[str, dict[str, int]]:
             "files": sum(path.suffix == ".py" for path in files),
         }
         figures[package]["public_names"] = count_public_names(package, folder)
-        commands, options = count_commands(package)
-        if commands:
-            figures[package] |= {"cli_commands": commands, "cli_options": options}
+        if options := [count for owner, count in commands if owner == package]:
+            figures[package] |= {"cli_commands": len(options), "cli_options": sum(options)}
     figures["openclaw_memory"]["settings"] = count_settings()
     tests = sources(ROOT / "tests")
     lines = sum(path.read_text(encoding="utf-8").count("\n") for path in tests)

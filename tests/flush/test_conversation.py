@@ -15,6 +15,7 @@ SMALL = MemoryConfig().replace(
     {"compaction": {"keep_recent_tokens": 60, "soft_threshold_tokens": 60}, "embedding": {"provider": "none"}}
 )
 TOO_LONG = ValueError("maximum context length exceeded")
+TURNS = 30
 FACT = re.compile(r"Fact (\d+): [^.]*\.")
 
 
@@ -94,14 +95,14 @@ def tell(memory, model, count, **options):
 )
 def test_whatever_fails_no_fact_is_lost_and_none_is_noted_twice(memory, script):
     model = Model(script)
-    talk = tell(memory, model, 40)
+    talk = tell(memory, model, TURNS)
     assert talk.flush.state.compaction_count >= 2
     assert len(model.flushes) > 1
     noted, kept = Counter(FACT.findall(notes(memory))), FACT.findall(transcript(memory))
     view = " ".join(map(get_text, talk.messages))
-    in_words = {number for number in map(str, range(40)) if noted[number] or f"Fact {number}:" in view}
-    assert in_words == {str(number) for number in range(40)} or any(kind == "flush" for kind, _ in script)
-    assert {*kept} >= {str(number) for number in range(40)}
+    in_words = {number for number in map(str, range(TURNS)) if noted[number] or f"Fact {number}:" in view}
+    assert in_words == {str(number) for number in range(TURNS)} or any(kind == "flush" for kind, _ in script)
+    assert {*kept} >= {str(number) for number in range(TURNS)}
     assert [number for number, times in noted.items() if times > 1] == []
     assert all(text.count("hangs on hook 7.") == 1 for text in model.flushes if "Fact 1:" in text)
 

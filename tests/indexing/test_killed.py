@@ -24,7 +24,7 @@ embedder = load_embedder("openai", base_url=base_url, max_items=int(max_items))
 with Memory.open(folder, embedder=embedder, index_path=index) as memory:
     memory.sync()
 """
-FILES, PARTS = 60, 5
+FILES, PARTS = 35, 5
 TEXTS_A_REQUEST = 4
 SECONDS = 60  # how long the process may take to get there before the test gives up on it
 

@@ -183,13 +183,6 @@ def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
     assert note(tmp_path) == "# 2026-11-21\n\n- tea\n- milk\n- bread\n"
 
 
-def test_an_entry_is_the_same_at_another_time(tmp_path):
-    append(tmp_path, "Booked.", title="Trip")
-    later = NOW.replace(hour=17)
-    again = notes.append(WorkspaceFiles(tmp_path), "Booked.", date=DAY, title="Trip", now=later, skip_existing=True)
-    assert again == excerpt("## 9:05 - Trip\n\nBooked.", 3, 5, existed=True)
-
-
 @pytest.mark.parametrize("heading", ["## 09:05 - Trip", "## 9:05 AM - Trip", "## 11:59 pm - Trip", "## 9:05 - Trip\r"])
 def test_an_entry_of_somebody_else_is_recognised(tmp_path, heading):
     (tmp_path / "memory").mkdir()

@@ -26,7 +26,7 @@ def in_database(url):
 def test_agents_share_the_connections_and_find_nothing_of_each_other(database, tmp_path):
     embedder = RecordingEmbedder()
     with Memories(tmp_path, config=in_database(database), embedder=embedder, max_open=4) as agents:
-        for number in range(20):
+        for number in range(8):
             with agents.use(f"agent-{number}") as memory:
                 memory.append(f"Only agent {number} knows word{number}.")
                 assert memory.search(f"word{number}")[0].snippet.endswith(f"word{number}.")
@@ -36,7 +36,7 @@ def test_agents_share_the_connections_and_find_nothing_of_each_other(database, t
             assert [hit.snippet for hit in again.search("word7 word3", min_score=0)] == ["Only agent 3 knows word3."]
         assert connections(database) <= 8  # those of one pool
     assert not [*tmp_path.rglob("*.sqlite")]
-    assert len(embedder.documents) == 20
+    assert len(embedder.documents) == 8
 
 
 def test_another_worker_finds_the_index_by_the_name_of_the_agent(database, tmp_path):
