@@ -361,8 +361,9 @@ class Documents:
         if isinstance(query, str) and not query.strip():
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
-        accepts, passes, scope = self._accept(where), self._make_path_test(where), self._narrow(where)
+        accepts, scope, test = self._accept(where), self._narrow(where), self._make_path_test(where)
         count, only = min(MAX_RESULTS, k), SearchFilter(source=source)
+        passes = test if getattr(where, "tests", True) else None  # as a rule the index knows all metadata
         while True:
             request = SearchRequest(
                 query, max_results=count, min_score=min_score, filter=only, where=scope, passes=passes
@@ -370,9 +371,9 @@ class Documents:
             hits = self._search(request)
             pairs = ((self._resolve(hit.path, hit.spans, hit.snippet, hit.source), hit.score) for hit in hits)
             results = take_distinct(pairs, k, accepts)
-            if len(results) >= k or len(hits) < count or count == MAX_RESULTS:
+            if len(results) >= k or (passes is test and (len(hits) < count or count == MAX_RESULTS)):
                 break
-            count = min(MAX_RESULTS, WIDER * count)
+            passes, count = test, min(MAX_RESULTS, WIDER * count) if passes is test else count
         if min_score > 0 or source == "sessions" or len(results) >= k:
             return results
         unranked = ((read_document(path, self._cache.try_load(path)), 0.0) for path in self._list_paths(where))
