@@ -171,20 +171,21 @@ class OpenClawStore(BaseStore):
         if cache.files is not files:
             cache.files, cache.listings = files, {}
             cache.entries = {path: entry for path, entry in cache.entries.items() if path in files}
-            cache.stamps = {path: stamp for path, stamp in cache.stamps.items() if path in files}
+            cache.records = {path: record for path, record in cache.records.items() if path in files}
         folder = item_files.make_folder(prefix) + "/"
         if folder not in cache.listings:
             paths = [path for path in files if path.startswith(folder) and item_files.is_place(path)]
             for path in paths:
-                stamp = files[path].mtime_ns, files[path].size, files[path].inode
-                if cache.stamps.get(path) != stamp:
+                if cache.records.get(path) != files[path]:
                     self._load(path)
-                    cache.stamps[path] = stamp
+                    cache.records[path] = files[path]
             items = [(path, item) for path in paths if path in cache.entries and (item := cache.entries[path].item)]
             items.sort(key=lambda pair: (pair[1].created_at, pair[1].namespace, pair[1].key))
-            cache.listings[folder] = dict(items)
-        listed = cache.listings[folder].items()
-        return {path: item for path, item in listed if not self._is_older(path, cache.entries[path].seconds)}
+            timed = [path for path, _ in items if cache.entries[path].seconds is not None]
+            cache.listings[folder] = dict(items), timed
+        listed, timed = cache.listings[folder]
+        expired = {path for path in timed if self._is_older(path, cache.entries[path].seconds)}
+        return {path: item for path, item in listed.items() if path not in expired} if expired else listed
 
     def _is_older(self, path: str, seconds: float | None) -> bool:
         """Tell whether so many seconds have passed since a file was written or refreshed, by its mtime."""
@@ -214,8 +215,8 @@ class OpenClawStore(BaseStore):
             items = {path: item for path, item in items.items() if fits(item.value)}
         scores: dict[str, float] = {}
         if op.query and items and last > 0:
-            folder = item_files.make_folder(prefix)
-            scores = dict(self._memory.documents.files.search(op.query, last, folder, items.__contains__))
+            search, folder = self._memory.documents.files.search, item_files.make_folder(prefix)
+            scores = dict(search(op.query, last, folder, items.__contains__))
         ranked = chain(scores, (path for path in items if path not in scores))
         for path in islice(ranked, op.offset, last):
             entry, file = self._load(path), self._memory.documents.files.read(path, masked=True)
@@ -263,9 +264,10 @@ class _Cache:
 
     files: object = None
     swept: float = field(default_factory=time.monotonic)
-    stamps: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    records: dict[str, object] = field(default_factory=dict)
     entries: dict[str, _Entry] = field(default_factory=dict)
-    listings: dict[str, dict[str, Item]] = field(default_factory=dict)
+    # The items below a folder by path, and the paths of those that expire.
+    listings: dict[str, tuple[dict[str, Item], list[str]]] = field(default_factory=dict)
 
 
 _now = time.time
@@ -330,7 +332,8 @@ def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
                 "in several fields, so edit `value` above the text instead",
                 path,
             )
-        created_at, updated_at = (_parse_time(fields[name]) for name in ("created_at", "updated_at"))
+        times = (datetime.fromisoformat(fields[name]) for name in ("created_at", "updated_at"))
+        created_at, updated_at = (moment.astimezone(UTC) for moment in times)  # edited to have no zone, it is local
     except (KeyError, TypeError, ValueError):
         _LOG.warning("%r is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
         return None
@@ -340,11 +343,6 @@ def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
 def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
     """Tell whether a body is the unedited text of a value."""
     return item_files.trim_body(text) == item_files.trim_body(item_files.make_body(_list_texts(value, paths), paths))
-
-
-def _parse_time(written: str) -> datetime:
-    """Parse a point in time, in local time if it was edited to have no zone."""
-    return datetime.fromisoformat(written).astimezone(UTC)
 
 
 def _list_texts(value: dict[str, Any], paths: Sequence[str]) -> list[item_files.Text]:

@@ -551,8 +551,8 @@ class PostgresStore:
         statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
         return searching.read_chunks(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
 
-    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        rows = self._ask(searching.OF_FILES, paths=[encode(path)], identity=encode(identity or ""))
+    def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[StoredChunk]:
+        rows = self._ask(searching.OF_FILES, paths=[*map(encode, paths)], identity=encode(identity or ""))
         return searching.read_chunks(rows)
 
     def get_files(

@@ -21,8 +21,8 @@ from openclaw_memory.documents.conversion import (
     check_k,
     copy_document,
     describe_vector,
+    has_chunk,
     iterate_hits,
-    list_chunks,
     read_document,
     take_distinct,
     to_rows,
@@ -31,7 +31,7 @@ from openclaw_memory.documents.conversion import (
 from openclaw_memory.documents.files import DocumentFiles, Hidden, apply_change
 from openclaw_memory.documents.filters import ChunkScope, DocumentFilter, compile_filter
 from openclaw_memory.documents.locations import DocumentLocations
-from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_identity, find_vector, make_vectors
+from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_identity, make_vectors
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -469,15 +469,20 @@ class Documents:
         import numpy as np
 
         def get(store: Store) -> list[Vector | None]:
-            name = find_identity(store.count_identities(), identity)
-            ids = [[] if name is None else [row.id for row in store.get_file_chunks(item.path, name)] for item in items]
-            rows = dict(store.get_vectors([*chain(*ids)]))
+            name, paths = find_identity(store.count_identities(), identity), {item.path for item in items}
+            by_path: dict[str, list[tuple[StoredChunk, Vector]]] = {}
+
+            def add(stored: Sequence[StoredChunk]) -> None:
+                rows = store.get_vectors([row.id for row in stored])
+                for row in stored:
+                    if row.id in rows:
+                        by_path.setdefault(row.path, []).append((row, rows[row.id]))
+
+            if name is not None:
+                add(store.get_file_chunks(*paths, identity=name))
             if identity is None or _is_of(store, identity):
-                lacking = [at for at, own in enumerate(ids) if not rows.keys() & set(own)]
-                for at in lacking:
-                    ids[at] = [stored.id for stored in list_chunks(store, items[at])]
-                rows |= store.get_vectors([*chain(*(ids[at] for at in lacking))])
-            vectors = ([rows[row_id] for row_id in own if row_id in rows] for own in ids)
+                add(store.get_file_chunks(*(paths - by_path.keys())))
+            vectors = ([row for stored, row in by_path.get(own.path, ()) if has_chunk(own, stored)] for own in items)
             return [to_unit(np.sum(own, axis=0)) if len(own) > 1 else next(iter(own), None) for own in vectors]
 
         return self._service.read(get)
@@ -536,13 +541,11 @@ class Documents:
         accepts: Where,
         scope: ChunkScope | None,
         min_score: float = -1.0,
-        skip: Callable[[str], bool] | None = None,
+        skip: Callable[[str], bool] = lambda _: False,
     ) -> Results:
         """Return the k documents with the nearest chunks, without the files to `skip`."""
         hits = iterate_hits(store, partial(store.search_vector, unit, where=scope), WIDER * k, min_score)
-        return take_distinct(
-            self._resolve_hits(hit for hit in hits if skip is None or not skip(hit[0].path)), k, accepts
-        )
+        return take_distinct(self._resolve_hits(hit for hit in hits if not skip(hit[0].path)), k, accepts)
 
     def _rank_by_own_vectors(
         self,
@@ -559,7 +562,7 @@ class Documents:
         results: Results = []
         if name is not None:
             hits = iterate_hits(store, partial(store.search_vector, unit, identity=name, where=scope), k)
-            own = ((self.read(stored.path), score) for stored, score in hits)
+            own = self._resolve_hits(hits)
             of_model = ((document, score) for document, score in own if document and document.model == identity)
             results = take_distinct(of_model, k, accepts)
         if not _is_of(store, identity):
@@ -567,7 +570,8 @@ class Documents:
         if name is not None and counts[name] == (self._vectors.count_files(store),) * 2:  # no document needs its chunks
             scope = dataclasses.replace(scope or ChunkScope(self._collection), is_of_people=True)
         least = results[-1][1] if len(results) == k else -1.0
-        has_own = cache(lambda path: name is not None and find_vector(store, path, name) is not None)
+        list_own = cache(lambda path: store.get_file_chunks(path, identity=name) if name else [])
+        has_own = cache(lambda path: bool(store.get_vectors([row.id for row in list_own(path)])))
         by_chunks = self._rank_by_chunks(store, unit, k, accepts, scope, least, has_own)
         return sorted([*results, *by_chunks], key=lambda pair: -pair[1])[:k]
 

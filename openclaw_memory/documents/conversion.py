@@ -56,13 +56,12 @@ def copy_document(document: Document) -> Document:
     return replace(document, metadata=deepcopy(document.metadata), fields=deepcopy(document.fields))
 
 
-def list_chunks(store: Store, document: Document) -> list[StoredChunk]:
-    """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
-    chunks = store.get_file_chunks(document.path)
+def has_chunk(document: Document, stored: StoredChunk) -> bool:
+    """Return whether a chunk of its file is one of a document; of lines in a person's file, one that overlaps them."""
     if document.metadata.get("citation") != document.id:
-        return chunks
+        return True
     first, last = document.metadata["start_line"], document.metadata["end_line"]
-    return [stored for stored in chunks if stored.chunk.start_line <= last and first <= stored.chunk.end_line]
+    return bool(stored.chunk.start_line <= last and first <= stored.chunk.end_line)
 
 
 def take_distinct(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -147,15 +146,12 @@ class IndexedFilter:
 
 
 def _index_filter(conditions: Mapping[str, Any], matches: _Test) -> IndexedFilter | None:
-    """Return a filter for the index; None if it cannot be compared with others, or uses names that no index keeps."""
+    """Return a filter for the index; None if it uses names that no index keeps."""
     names = list(_iterate_names(conditions))
     if not all(classify(name) == "text" and not name.startswith(OWN) for name in names):
         return None
     names += [name.partition(".")[0] for name in names]
-    try:
-        return IndexedFilter(json.dumps(conditions, default=repr), tuple(dict.fromkeys(names)), matches)
-    except (TypeError, ValueError):
-        return None
+    return IndexedFilter(repr(conditions), tuple(dict.fromkeys(names)), matches)
 
 
 def _iterate_names(conditions: Mapping[str, Any]) -> Iterator[Any]:

@@ -122,8 +122,8 @@ def make_file(
     key: str,
     value: Mapping[str, Any],
     times: tuple[datetime, datetime],
-    texts: Sequence[Text] | None = None,
-    index: Sequence[str] = (WHOLE,),
+    texts: Sequence[Text],
+    index: Sequence[str],
 ) -> tuple[dict[str, Any], str]:
     """Return front matter and body of an item.
 
@@ -132,10 +132,9 @@ def make_file(
         key: Its key.
         value: Its value, an object of JSON.
         times: When it was created, and when it was last put.
-        texts: Its searchable parts. Default: the whole value.
+        texts: Its searchable parts.
         index: The paths that lead to these texts.
     """
-    parts = list_texts(value) if texts is None else texts
     fields: dict[str, Any] = {
         "namespace": list(namespace),
         "key": key,
@@ -143,11 +142,11 @@ def make_file(
         "created_at": times[0].isoformat(),
         "updated_at": times[1].isoformat(),
     }
-    if text := _find_only_text(value, parts):
+    if text := _find_only_text(value, texts):
         fields |= {"value": replace_leaf(value, text.keys, None), "text_at": list(text.keys)}
         label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_make_label(text.keys)}: "
         return fields | ({"text_after": label} if label else {}), label + text.leaf
-    return fields | {"index": list(index)}, make_body(parts, index)
+    return fields | {"index": list(index)}, make_body(texts, index)
 
 
 def make_body(texts: Sequence[Text], index: Sequence[str]) -> str:

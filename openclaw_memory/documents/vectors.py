@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from openclaw_memory.documents.conversion import read_document, to_rows, to_unit
+from openclaw_memory.embeddings.vectors import translate_errors
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
 from openclaw_memory.types import Document, Store, VectorSource
@@ -19,7 +20,7 @@ from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
-    from openclaw_memory.types import Matrix, Vector
+    from openclaw_memory.types import Matrix
 
 # How many rows of documents, and how many of their vectors, the index has under each identity: `MODEL#DIMS`.
 Counts: TypeAlias = Mapping[str, tuple[int, int]]
@@ -184,12 +185,6 @@ def find_identity(counts: Counts, model: str | None) -> str | None:
     return max(own, key=lambda identity: (counts[identity], identity), default=None)
 
 
-def find_vector(store: Store, path: str, identity: str) -> Vector | None:
-    """Return the vector that the document in a file came with, under this identity; None if it has none."""
-    ids = [stored.id for stored in store.get_file_chunks(path, identity)]
-    return next(iter(store.get_vectors(ids).values()), None) if ids else None
-
-
 def make_vectors(source: VectorSource, documents: Sequence[Document]) -> Matrix:
     """Return the unit vectors that a source makes of documents.
 
@@ -200,14 +195,8 @@ def make_vectors(source: VectorSource, documents: Sequence[Document]) -> Matrix:
 
     if source.make is None:
         raise EmbedderError(f"{source.identity!r} cannot make vectors: pass a VectorSource with its make=")
-    try:
+    with translate_errors(f"{source.identity!r} could not make them again"):
         return np.stack([to_unit(row) for row in to_rows(source.make(documents), len(documents))])
-    except OpenClawMemoryError:
-        raise
-    except Exception as error:  # the model is not ours
-        raise EmbedderError(
-            f"{source.identity!r} could not make them again: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _to_lines(missing: Mapping[str, int]) -> list[str]:

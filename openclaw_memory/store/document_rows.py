@@ -6,12 +6,14 @@ model and key, and is found as soon as that vector is stored.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.store import schema, vector_rows
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.rows import CONDITIONS
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, Hit, Source, StoredChunk
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ CROSS JOIN vectors ON {JOIN} JOIN models ON models.id = vectors.model_id
 """
 STORED = "SELECT document_vectors.id, path, source FROM document_vectors JOIN files ON files.id = file_id"
 BY_ID = f"{STORED} WHERE document_vectors.id IN (SELECT value FROM json_each(?)) ORDER BY document_vectors.id DESC"
-BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND identity = ? ORDER BY document_vectors.id"
+OF_MODEL = f"{STORED} JOIN models ON models.id = model_id"
+BY_PATH = f"{OF_MODEL} {CONDITIONS['paths']} AND identity = ? ORDER BY document_vectors.id"
 
 
 def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[ChunkRow]]]) -> None:
@@ -156,9 +159,9 @@ def read_rows(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     return _make_chunks(fetch(db, BY_ID, (_select_own(ids),))) if has_table(db) else []
 
 
-def read_file_rows(db: apsw.Connection, path: str, identity: str) -> list[StoredChunk]:
-    """Return the rows of a file under an identity."""
-    return _make_chunks(fetch(db, BY_PATH, (path, identity))) if has_table(db) else []
+def read_file_rows(db: apsw.Connection, paths: Sequence[str], identity: str) -> list[StoredChunk]:
+    """Return the rows of files under an identity."""
+    return _make_chunks(fetch(db, BY_PATH, (json.dumps(paths), identity))) if has_table(db) else []
 
 
 def has_table(db: apsw.Connection) -> bool:

@@ -86,7 +86,7 @@ SELECT {CHUNK_COLUMNS} FROM chunks WHERE file_id = ?1 AND id > coalesce(
 """
 NEXT_ORDINAL = "SELECT ordinal + 1 FROM chunks WHERE file_id = ? AND start_line < ? ORDER BY id DESC LIMIT 1"
 LAST_IDS = f"SELECT coalesce(({CHUNK_IDS}), 0), coalesce((SELECT max(id) FROM chunks), 0)"
-CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
+CHUNKS_OF = f"SELECT id FROM chunks WHERE file_id IN (SELECT id FROM files {CONDITIONS['paths']})"
 TEXTS = """
 SELECT text, context, metadata FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?) AND start_line >= ?
 """
@@ -336,9 +336,9 @@ def read_chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     return chunks
 
 
-def read_file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
-    """Return the chunks of one file, in order."""
-    return read_chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (path,))))
+def read_file_chunks(db: apsw.Connection, paths: Sequence[str]) -> list[StoredChunk]:
+    """Return the chunks of files, those of each in order."""
+    return read_chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (json.dumps(paths),))))
 
 
 def list_stored_lines(db: apsw.Connection, paths: Iterable[str], from_line: int = 1) -> set[str]:

@@ -485,7 +485,7 @@ class SqliteStore:
                 request,
                 frequencies=counted(request.counted),
                 chunk_count=int(fetch(db, COUNT)[0][0]) if resident is None else resident.chunk_count,
-                sources=_list_sources(db) if resident is None else resident.sources,
+                sources=resident.sources if resident else [name for name in SOURCES if fetch(db, HAS_SOURCE, (name,))],
             )
 
     def search_text(
@@ -574,14 +574,12 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.read_meta_text(db, name)
 
-    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        """Return all chunks of one file, in the order of its lines; with an `identity`, the rows of that model."""
+    def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[StoredChunk]:
+        """Return all chunks of files, each in the order of its lines; with an `identity`, the rows of that model."""
         with self._connections.read() as db:
-            return (
-                rows.read_file_chunks(db, path)
-                if identity is None
-                else document_rows.read_file_rows(db, path, identity)
-            )
+            if identity is None:
+                return rows.read_file_chunks(db, paths)
+            return document_rows.read_file_rows(db, paths, identity)
 
     def count_identities(self) -> Mapping[str, tuple[int, int]]:
         """Return how many rows each identity has but the index's own, and how many have vectors."""
@@ -719,7 +717,3 @@ class _Build:
         """Remove a copy; leave the rows of an index that is built in place. Calling it twice is allowed."""
         if self._live is not None:
             rebuild.remove(self.store._connections)
-
-
-def _list_sources(db: apsw.Connection) -> list[Source]:
-    return [source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))]

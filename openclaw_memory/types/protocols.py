@@ -440,12 +440,12 @@ class Store(Protocol):
         """
         ...
 
-    def get_file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        """Return the chunks of one file, in the order of its lines.
+    def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[StoredChunk]:
+        """Return the chunks of files, those of each in the order of its lines.
 
         Args:
-            path: The path of the file.
-            identity: Return the file's rows under this identity instead of its chunks.
+            *paths: The paths of the files.
+            identity: Return the files' rows under this identity instead of their chunks.
         """
         ...
 

@@ -209,7 +209,7 @@ class DocumentCache:
 
     def _get_stamp(self, path: str) -> FileStamp | None:
         try:
-            return get_stamp(os.lstat(self.files.root / path))
+            return get_stamp(os.lstat(os.path.join(self.files.root, path)))
         except (OSError, ValueError):
             return None
 

@@ -75,7 +75,7 @@ def test_where_not_even_a_name_has_room_the_index_is_not_taken_for_damaged(tmp_p
 WRITER = """
 import os, sys
 from pathlib import Path
-from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.notes import Notes
 workspace = Workspace.open(sys.argv[1])
 os.getpgid(0)
@@ -83,6 +83,7 @@ os.getpgid(0)
 """
 WRITERS = {
     "append": "Notes(workspace).append('memo new', date='2026-11-21')",
+    "add many": "documents.write(workspace.files, [documents.Fields(f'memory/notes/{n}.md', {}, '') for n in range(50)])",
     "edit": "Notes(workspace).edit('memory/2026-11-21.md', 1, 1, 'memo new', expected=workspace.read_excerpt('memory/2026-11-21.md', 1, 1))",
     "say": "workspace.open_log('talk').append('user', 'memo new')",
 }
@@ -91,19 +92,21 @@ WRITERS = {
 @pytest.mark.fault(9)
 @pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 @pytest.mark.parametrize("code", WRITERS.values(), ids=WRITERS)
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, code):
-    files = {"memory/2026-11-21.md": b"memo old\n", "sessions/talk.jsonl": b'{"type": "session", "id": "talk"}\n'}
+    files = {"memory/2026-11-21.md": b"memo old\n", "memory/notes/.keep": b""}
+    files["sessions/talk.jsonl"] = b'{"type": "session", "id": "talk"}\n'
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(text)
     for number in (1, 2, 3):  # the first is of the text, later ones of the folder: by then the text is on the disk
-        failing = ("-o", os.devnull, "-e", f"inject=fsync:error=EIO:when={number}")
+        failing = ("-o", os.devnull, "-e", f"inject=fsync,syncfs:error=EIO:when={number}")
         done = traced(WRITER.format(code=code), tmp_path, options=failing)
         if number == 1:
             assert "errors.WriteError" in done.stderr
             assert "Input/output error" in done.stderr
             assert {path: (tmp_path / path).read_bytes() for path in files} == files
+            assert os.listdir(tmp_path / "memory/notes") == [".keep"]
         elif done.returncode:
             assert "is written, but the disk did not confirm" in done.stderr
         for path, text in files.items():
