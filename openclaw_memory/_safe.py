@@ -32,6 +32,13 @@ def clean_line(text: str) -> str:
     return _UNSAFE_IN_A_LINE.sub("\ufffd", text)
 
 
+def warn(message: str) -> None:
+    """Log one line to the user of a program; Python shows it on stderr where logging is not set up."""
+    import logging
+
+    logging.getLogger("openclaw_memory").warning("%s", clean(message))
+
+
 def mask_controls(text: str) -> str:
     """Return `text` with a U+FFFD for each control character and each end of a line; marks of direction stay."""
     return _ENDS.sub("\ufffd", text)

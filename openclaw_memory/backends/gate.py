@@ -18,7 +18,7 @@ from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
-    from openclaw_memory.backends.protocol import Backend
+    from openclaw_memory.backends import Backend
     from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.search.results import SearchResults

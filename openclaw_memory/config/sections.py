@@ -15,7 +15,7 @@ from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
 
 # The one place that names the choices; the functions of each are behind the arrow.
-Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunking.STYLES
+Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.STYLES
 Fusion: TypeAlias = Literal["standardised", "weighted", "boosted"]  # -> search.candidates
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages
 Citations: TypeAlias = Literal["on", "off", "auto"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.conversation.compaction import SUMMARY, load_conversation
 from openclaw_memory.conversation.messages import (
     Message,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct, field, structs
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.embeddings.registry import (
     check_allowed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.conversation.compaction import compact, load_conversation, prune
 from openclaw_memory.conversation.messages import (
     Message,

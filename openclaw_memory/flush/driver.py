@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from openclaw_memory._limited import run_in_own_thread
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.conversation.messages import Message, drop_recalled, estimate_tokens, format_messages
 from openclaw_memory.conversation.thresholds import Kind, is_overflow
 from openclaw_memory.flush.flush import MAX_CALLS, Flush, FlushTurn

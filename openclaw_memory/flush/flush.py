@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.config.sections import CompactionConfig, JournalConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.thresholds import Kind, Reason, check_window, find_flush_reason

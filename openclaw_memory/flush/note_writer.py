@@ -124,7 +124,7 @@ def _append(workspace: Workspace, text: str, source: str | None, now: datetime.d
         other_notes = [(_read_note(workspace, date), f"# {date}") for date in other_days]
         return find_missing(text, note, f"# {day}", other_notes)
 
-    return append(workspace.files, text, date=day, now=now, select=select)
+    return append(workspace.files, select, date=day, now=now)
 
 
 def _read_note(workspace: Workspace, day: datetime.date) -> str:

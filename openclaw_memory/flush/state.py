@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
 from openclaw_memory.flush.session import Session, get_chat_type

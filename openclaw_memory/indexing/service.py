@@ -450,7 +450,7 @@ class IndexService:
 
     def sync_soon(self) -> None:
         """Note that a file was changed here, and begin a sync in the background, as a search does."""
-        self.record_write()
+        self._staleness.record_write()
         if self.config.sync.on_search and self.has_index():
             self._background.request()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store.connection import BUSY_TIMEOUT_MS, COMPANIONS, fetch, prepare_file

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.text.fence import fence_results, fence_text, split_fence, strip_recalled
 from openclaw_memory.tools.handlers import TOOL_NAME

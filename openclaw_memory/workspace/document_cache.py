@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from openclaw_memory._log import warn
+from openclaw_memory._safe import warn
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,

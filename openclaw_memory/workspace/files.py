@@ -353,29 +353,25 @@ class WorkspaceFiles(Struct, frozen=True):
             WriteError: The disk took only a part. The file is as it was.
             OSError: It cannot be written. The file is as it was.
         """
-        if place.path.endswith(SUFFIX) or not self._append_plain(place, extend, atomically=atomically):
-            before, expected = b"", None
-            with suppress(NotFoundError), self.open(place) as (file, info):
-                before, expected = file.read(), info
-            if data := extend(BytesIO(before), len(before)):
-                self.replace(place, before + data, expected)
-
-    def _append_plain(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool) -> bool:
-        """Append to a file in place; return False if it is sealed."""
         self._check_single(place)
-        with open_to_append(place.base, place.parts) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            info = os.fstat(descriptor)
-            if reason := paths.explain_left_out(info, self.settings, place.path):
-                raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
-            if is_sealed(file.read(len(MAGIC))):
-                return False
-            file.seek(0)
-            data = extend(file, info.st_size)
-            if data and atomically:
-                append_whole(descriptor, place.base, place.parts, data)
-            elif data:
-                write_whole(descriptor, data, info.st_size, place.path)
-        return True
+        if not place.path.endswith(SUFFIX):
+            with open_to_append(place.base, place.parts) as descriptor, open(descriptor, "rb", closefd=False) as file:
+                info = os.fstat(descriptor)
+                if reason := paths.explain_left_out(info, self.settings, place.path):
+                    raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
+                if not is_sealed(file.read(len(MAGIC))):
+                    file.seek(0)
+                    data = extend(file, info.st_size)
+                    if data and atomically:
+                        append_whole(descriptor, place.base, place.parts, data)
+                    elif data:
+                        write_whole(descriptor, data, info.st_size, place.path)
+                    return
+        before, expected = b"", None
+        with suppress(NotFoundError), self.open(place) as (file, info):
+            before, expected = file.read(), info
+        if data := extend(BytesIO(before), len(before)):
+            self.replace(place, before + data, expected)
 
     def replace(self, place: Place, data: bytes, expected: os.stat_result | None) -> None:
         """Put a file in the place of another; sealed if its name, or the existing file, is. Call it with the lock.

@@ -268,14 +268,13 @@ class Notes(MemoryPart):
 
 def append(
     files: WorkspaceFiles,
-    text: str,
+    text: str | Callable[[str], str],
     *,
     date: datetime.date,
     title: str | None = None,
     now: datetime.datetime,
     skip_existing: bool = False,
     path: str | None = None,
-    select: Callable[[str], str] | None = None,
 ) -> Excerpt:
     """Add `text` to the note of a day, sealed or not, and return its lines. See `Notes.append`.
 
@@ -283,20 +282,18 @@ def append(
 
     Args:
         files: The files of the workspace.
-        text: The text to add.
+        text: The text to add; or a function that returns it, of what the note holds: "" adds nothing.
         date: The day.
         title: The title of the entry.
         now: The moment.
         skip_existing: Add nothing if the note has the same lines, at whatever time; the excerpt has `existed` set.
         path: Another note below `memory/` than that of the day.
-        select: Returns the part to add in place of all of the text, of what the note holds; "" for nothing.
 
     Raises:
         InvalidInputError, PathNotAllowedError, PolicyError, SealedFileError, WriteError: As `Notes.append`.
     """
-    entry = _make_entry(text, title, now)
-    if select is None:
-        files.policies.check(None, "\n".join(entry))
+    entry = [] if callable(text) else _make_entry(text, title, now)
+    files.policies.check(None, "\n".join(entry))
     path = path or files.journal.make_path(date)
     if not files.is_included(path):
         raise PathNotAllowedError(
@@ -310,8 +307,8 @@ def append(
         before = file.read()
         if (encoding := find_encoding(before)) != UTF8:
             raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
-        if select is not None:
-            entry = split_lines(select("\n".join(_split(before))))
+        if callable(text):
+            entry = split_lines(text("\n".join(_split(before))))
             files.policies.check(None, "\n".join(entry))
         if not entry:
             return b""

@@ -84,7 +84,7 @@ CHILD = """
 import os, sys
 import filelock, hashlib, secrets
 from openclaw_memory import Memory
-from openclaw_memory.workspace import note_edits, journal
+from openclaw_memory.workspace import notes
 memory = Memory.open(sys.argv[1], embedder=None)
 memory.records.get("fact", "k")
 memory.records.remember("fact", "warm", 1)

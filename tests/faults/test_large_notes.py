@@ -90,7 +90,7 @@ def test_ten_megabytes_of_anything_take_a_bounded_time_and_memory(notes, kind):
 @pytest.mark.fault(54)
 @pytest.mark.parametrize("most", [1200, pytest.param(MOST_CHUNKS, marks=pytest.mark.nightly)])
 def test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_says_how_far(notes, monkeypatch, most):
-    for module in ("chunking.chunking", "indexing.file_rows"):
+    for module in ("chunking", "indexing.file_rows"):
         monkeypatch.setattr(f"openclaw_memory.{module}.MOST_CHUNKS", most)
     text = "".join(f"# Note {at}\n" for at in range(most + 500))
     (notes / "memory/many.md").write_text(text)
