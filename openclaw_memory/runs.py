@@ -8,11 +8,12 @@ from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import VALUES, acting_as, run_values
+from openclaw_memory.flush.detector import remember
 from openclaw_memory.flush.session import Session
 from openclaw_memory.memories import Lease, MemoryTemplate, read_template
 from openclaw_memory.memory import Memory
 
-__all__ = ["RunMemory", "run_values"]
+__all__ = ["RunMemory", "remember", "run_values"]
 
 # `memory=` of an adapter: a memory, a template such as "users/{user_id}" or `Memories.use_template`, or a function of
 # the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
@@ -25,6 +26,7 @@ class RunMemory:
     Attributes:
         folder: The folder of the memory.
         config: Its settings.
+        session: The session of the run; None if it is unknown.
     """
 
     def __init__(self, memory: Memory | Lease, door: str | None = None, session: Session | None = None) -> None:
@@ -32,7 +34,7 @@ class RunMemory:
         self._lease = nullcontext(memory) if isinstance(memory, Memory) else memory
         self._acting = nullcontext() if door is None else acting_as(door, session=session.key if session else None)
         self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
-        self.config = memory.config
+        self.config, self.session = memory.config, session
 
     @staticmethod
     def read_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:

@@ -19,7 +19,7 @@ from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import clean_terms, quote
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.days import find_dates, get_path_day
-from openclaw_memory.text.fence import escape_fences, strip_fenced, strip_recalled
+from openclaw_memory.text.fence import escape_fences, remove_fences, strip_fenced
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.quotation import find_source
 from openclaw_memory.text.quotation import quote as quotation
@@ -130,7 +130,7 @@ def _dates(text: str) -> None:
 
 def _recalled(text: str) -> None:
     strip_fenced(text)
-    strip_recalled(text)
+    remove_fences(text)
     escape_fences(text)
 
 

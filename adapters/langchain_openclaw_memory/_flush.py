@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from openclaw_memory import Memory
-    from openclaw_memory.flush import Flush, FlushTurn
+    from openclaw_memory.flush import Flush
 
 _log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def _open_flush(flush: PendingFlush, memory: Memory) -> Flush:
     return memory.sessions.flush(flush.session, window=flush.window)
 
 
-def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | None:
+def _end(flush: PendingFlush, memory: Memory, turn: Any) -> str | None:
     """Record a flush that ended: a new cycle begins, or the cut waits for a memory that can be written."""
     workspace, outcome = memory.workspace, turn.outcome if turn else None
     error = ""

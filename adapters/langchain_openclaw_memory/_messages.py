@@ -71,7 +71,14 @@ def make_message(message: Mapping[str, Any]) -> BaseMessage:
         status = "error" if message.get("isError") else "success"
         return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **fields)
     if role == "assistant":
-        calls = [{"id": call_id, "name": name, "args": arguments} for call_id, name, arguments in read_calls(message)]
+        calls = [
+            {
+                "id": call_id,
+                "name": name,
+                "args": arguments if isinstance(arguments, dict) else {"text": str(arguments)},
+            }
+            for call_id, name, arguments in read_calls(message)
+        ]
         return AIMessage(text, tool_calls=calls, **fields)
     return HumanMessage(text, **fields)
 

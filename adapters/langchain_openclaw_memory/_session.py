@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -38,8 +37,6 @@ DOOR = "langchain"  # as the access log calls what comes through these parts
 
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
 Method = TypeVar("Method", bound=Callable[..., Any])
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 _KEY = "session_key"
 _HOW = 'give it with the run, as context={"user_id": ...} or in the "configurable" of its config'
@@ -173,11 +170,11 @@ class SessionRetriever(BaseRetriever):
         return fields
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
-        with _set_run_config(config):
+        with set_run_config(config):
             return super().invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
-        with _set_run_config(config):
+        with set_run_config(config):
             return await super().ainvoke(input, config, **kwargs)
 
 
@@ -199,7 +196,7 @@ def refuse(unknown: Iterable[str], call: str, accepted: Iterable[str]) -> None:
 
 
 @contextmanager
-def _set_run_config(config: RunnableConfig | None) -> Iterator[None]:
+def set_run_config(config: RunnableConfig | None) -> Iterator[None]:
     # LangChain hands the configuration to tools and to the steps of a chain, but not to what a retriever does.
     token = var_child_runnable_config.set(ensure_config(config))
     try:
@@ -210,14 +207,6 @@ def _set_run_config(config: RunnableConfig | None) -> Iterator[None]:
 
 def _get_configurable(config: RunnableConfig | None) -> dict[str, Any]:
     return (config or {}).get("configurable") or {}
-
-
-def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Keep a value as the latest of at most so many."""
-    cache[key] = value
-    cache.move_to_end(key)
-    if len(cache) > most:
-        cache.popitem(last=False)
 
 
 class WarnOnce:

@@ -15,10 +15,10 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE, convert_message, convert_messages, drop_system
-from langchain_openclaw_memory._session import find_session, get_run_config, lease_run_memory, remember
+from langchain_openclaw_memory._session import find_session, get_run_config, lease_run_memory
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
-from openclaw_memory.runs import MemoryChoice, RunMemory
+from openclaw_memory.runs import MemoryChoice, RunMemory, remember
 
 _CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain l
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from langchain_openclaw_memory._session import find_session, lease_run_memory
+from langchain_openclaw_memory._session import get_run_config, lease_run_memory, set_run_config
 from langchain_openclaw_memory.retrievers import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
@@ -26,14 +26,16 @@ class MemoryTool(BaseTool):
     answer itself. Both are plain data, so that they are the same before a checkpoint and after it.
     """
 
-    tool_for: Callable[[RunnableConfig | None, Callable[[], str | None]], Tool] = Field(exclude=True, repr=False)
+    tool: Tool = Field(exclude=True, repr=False)
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
     def _run(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
         # Only a program hands over what has a state: a model's arguments are plain data.
         runtime = arguments.pop(_RUNTIME) if hasattr(arguments.get(_RUNTIME), "state") else None
-        answer = self.tool_for(config, partial(_read_user_message, runtime)).run(arguments)
+        configurable = {**(config.get("configurable") or {}), _RUNTIME: runtime}
+        with set_run_config({**config, "configurable": configurable}):
+            answer = self.tool.run(arguments)
         return answer.text, _make_artifact(answer)
 
     @cached_property
@@ -78,28 +80,17 @@ def memory_tools(
             a tool's name; or a run has no value for the template.
     """
     choice = RunMemory.read_choice(memory)
-
-    def make_tools(
-        config: RunnableConfig | None = None, user_message: Callable[[], str | None] = lambda: None
-    ) -> dict[str, Tool]:
-        every = core.memory_tools(
-            partial(lease_run_memory, choice, config),
-            session_key=find_session(session_key, config),
-            include=include,
-            source=source,
-            name=name,
-            read_user_message=user_message,
-        )
-        return {tool.name: tool for tool in every}
-
+    tools = core.memory_tools(
+        lambda: lease_run_memory(choice, get_run_config()),
+        session_key=session_key,
+        include=include,
+        source=source,
+        name=name,
+        read_user_message=_read_user_message,
+    )
     return [
-        MemoryTool(
-            name=tool.name,
-            description=tool.description,
-            args_schema=dict(tool.parameters),
-            tool_for=partial(lambda called, config, user_message: make_tools(config, user_message)[called], tool.name),
-        )
-        for tool in make_tools().values()
+        MemoryTool(name=tool.name, description=tool.description, args_schema=dict(tool.parameters), tool=tool)
+        for tool in tools
     ]
 
 
@@ -110,8 +101,9 @@ def _take_runtime(runtime: Any) -> None:
     """Name the argument that LangGraph is to hand over."""
 
 
-def _read_user_message(runtime: Any) -> str | None:
+def _read_user_message() -> str | None:
     """Return the user's latest message in a run; None outside of one."""
+    runtime = ((get_run_config() or {}).get("configurable") or {}).get(_RUNTIME)
     state = getattr(runtime, "state", None)
     messages = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
     if not isinstance(messages, list):

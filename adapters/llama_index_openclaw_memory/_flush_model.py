@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
     from openclaw_memory import Memory
-    from openclaw_memory.flush import FlushTurn
     from openclaw_memory.types import Tool
 
 Counter: TypeAlias = Callable[[str], int]
@@ -27,7 +26,7 @@ Counter: TypeAlias = Callable[[str], int]
 
 def flush(
     opened: Flush, llm: LLM, messages: Sequence[Mapping[str, Any]], *, room: int | None, count: Counter, **options: Any
-) -> FlushTurn | None:
+) -> Any:
     """Have `llm` write lasting memories down if a flush is due; its errors end up in the turn.
 
     What does not fit into `room` tokens (None: unknown) is shown in parts; `count` counts the tokens of a text. Event
@@ -37,7 +36,7 @@ def flush(
 
     def bind(tool: Tool) -> FlushModel:
         can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-        tools = [MemoryTool(lambda: tool)]
+        tools = [MemoryTool(tool)]
         ask = partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm)
 
         def ask_model(request: list[Any]) -> ModelReply:

@@ -70,7 +70,11 @@ def list_calls(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
     written = json.dumps(calls or message.additional_kwargs.get("tool_calls"), default=_to_plain)
     # What is no number to JSON, such as NaN, is written as a word.
     plain = json.loads(written, parse_constant=str)
-    return [call for call in read_calls({"tool_calls": plain}) if call[1]]
+    return [
+        (call_id, name, arguments if isinstance(arguments, dict) else {"text": str(arguments)})
+        for call_id, name, arguments in read_calls({"tool_calls": plain})
+        if name
+    ]
 
 
 def render_text(message: ChatMessage) -> str:

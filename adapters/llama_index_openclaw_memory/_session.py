@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,8 +21,6 @@ _SESSION_KEY = "session_key"  # in the state of a run, and as a tag of the instr
 _USER_MESSAGE = "user_msg_str"  # where LlamaIndex's agents keep the user's message of a run
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 
 def find_session(own: str | None = None, conversation: str | None = None) -> Session | None:
@@ -70,14 +67,6 @@ def use_run_memory(method: Method) -> Method:
             return method(own, *args, **kwargs)
 
     return cast("Method", call)
-
-
-def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Keep a value as the latest of at most so many."""
-    cache[key] = value
-    cache.move_to_end(key)
-    if len(cache) > most:
-        cache.popitem(last=False)
 
 
 def _get_tags() -> dict[str, Any]:

@@ -28,13 +28,13 @@ from pydantic import Field, PrivateAttr, SkipValidation
 from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, get_window, open_flush
 from llama_index_openclaw_memory._messages import convert_messages, estimate_text
-from llama_index_openclaw_memory._session import find_session, lease_run_memory, remember
+from llama_index_openclaw_memory._session import find_session, lease_run_memory
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import format_messages
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
-from openclaw_memory.runs import MemoryChoice, RunMemory
+from openclaw_memory.runs import MemoryChoice, RunMemory, remember
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent

@@ -21,14 +21,14 @@ from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._flush_model import ask_model, get_window
 from llama_index_openclaw_memory._messages import convert_messages, render_text
-from llama_index_openclaw_memory._session import find_session, lease_run_memory, remember
+from llama_index_openclaw_memory._session import find_session, lease_run_memory
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, format_messages, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Session
 from openclaw_memory.plugins import load_plugin
-from openclaw_memory.runs import MemoryChoice, RunMemory
+from openclaw_memory.runs import MemoryChoice, RunMemory, remember
 from openclaw_memory.tools import compose_session_start, fence_results, find_audience, recall, with_fewer_results
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, ToolOutput
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import find_session, lease_run_memory, read_user_message
+from llama_index_openclaw_memory._session import lease_run_memory, read_user_message
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import RunMemory
@@ -28,20 +28,18 @@ if TYPE_CHECKING:
 class MemoryTool(FunctionTool):
     """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
-    def __init__(self, make_tool: Callable[[], Tool], metadata: ToolMetadata | None = None) -> None:
-        """Take a function that makes the tool of a run, when it is called in that."""
-        tool = make_tool()
+    def __init__(self, tool: Tool, metadata: ToolMetadata | None = None) -> None:
+        """Take the tool, and its description if that is another one."""
         description = metadata or ToolMetadata(tool.description, tool.name, _make_arguments_model(tool))
-        super().__init__(fn=_make_function(tool, make_tool), metadata=description)
-        self.make_tool = make_tool
+        super().__init__(fn=_make_function(tool), metadata=description)
+        self.tool = tool
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
     def __call__(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         return self.call(*args, **kwargs)
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        tool = self.make_tool()
-        answer = tool.run(_name_arguments(tool, args, kwargs))
+        answer = self.tool.run(_name_arguments(self.tool, args, kwargs))
         return ToolOutput(
             tool_name=self.metadata.get_name(),
             content=answer.text,
@@ -89,13 +87,15 @@ class OpenClawToolSpec(BaseToolSpec):
         name: str | None = None,
     ) -> None:
         choice = RunMemory.read_choice(memory)
-        make = partial(memory_tools, include=include, source=source, name=name, read_user_message=read_user_message)
-
-        def make_tools() -> dict[str, Tool]:
-            session = find_session(session_key)
-            return {tool.name: tool for tool in make(partial(lease_run_memory, choice, session), session_key=session)}
-
-        self._tools = {tool: MemoryTool(partial(lambda tool: make_tools()[tool], tool)) for tool in make_tools()}
+        tools = memory_tools(
+            lambda: lease_run_memory(choice),
+            session_key=session_key,
+            include=include,
+            source=source,
+            name=name,
+            read_user_message=read_user_message,
+        )
+        self._tools = {tool.name: MemoryTool(tool) for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
         for called, tool in self._tools.items():
             setattr(self, called, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
@@ -135,9 +135,9 @@ def _make_arguments_model(tool: Tool) -> type[BaseModel]:
     return create_model(tool.name, __config__=ConfigDict(extra="allow", json_schema_extra=show), **fields)
 
 
-def _make_function(tool: Tool, make_tool: Callable[[], Tool]) -> Callable[..., str]:
+def _make_function(tool: Tool) -> Callable[..., str]:
     def call_tool(*args: Any, **arguments: Any) -> str:
-        return make_tool()(_name_arguments(tool, args, arguments))
+        return tool(_name_arguments(tool, args, arguments))
 
     call_tool.__name__ = tool.name
     # An agent that writes code is shown the name and the docstring, and no schema.
@@ -160,4 +160,4 @@ def _describe(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     # DefaultToolFnSchema is what ToolMetadata has without a schema of its own.
     own = None if metadata.fn_schema is DefaultToolFnSchema else metadata.fn_schema
     metadata = replace(metadata, name=metadata.name or tool.metadata.name, fn_schema=own or tool.metadata.fn_schema)
-    return MemoryTool(tool.make_tool, metadata)
+    return MemoryTool(tool.tool, metadata)

@@ -169,9 +169,8 @@ def compact(
         return leave(
             f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
         )
-    entry_id = None
-    if log is not None:
-        entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
+    entry = {**place, "tokensBefore": tokens, "summary": summary}
+    entry_id = None if log is None else log.append_entry("compaction", **entry)
     result = _join(older, question, recent, summary, entry_id)
     return Compaction(result, left, summary, tuple(recent), entry_id)
 
@@ -327,6 +326,5 @@ def _find_protected(messages: Sequence[Message]) -> int:
 
 def _is_prunable(message: Message) -> bool:
     content = message.get("content")
-    if not is_result(message):
-        return False
-    return isinstance(content, str) or (isinstance(content, list) and all(is_text_block(block) for block in content))
+    is_text = isinstance(content, str) or (isinstance(content, list) and all(map(is_text_block, content)))
+    return is_text and is_result(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
@@ -41,10 +42,10 @@ def get_call_ids(message: Message) -> tuple[str, ...]:
     return tuple(call["id"] for call in _get_calls(message) if isinstance(call.get("id"), str))
 
 
-def read_calls(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
+def read_calls(message: Message) -> list[tuple[str, str, Any]]:
     """Return the id, the tool's name and the arguments of each tool call in a message.
 
-    Arguments that are not a JSON object are kept as they are, under `text`.
+    Arguments are a dictionary, or if they are not a JSON object, what they are.
 
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
@@ -195,13 +196,11 @@ def is_text_block(block: object) -> bool:
     return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _parse_arguments(arguments: object) -> dict[str, Any]:
+def _parse_arguments(arguments: Any) -> Any:
     if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            return {"text": arguments}
-    return dict(arguments) if isinstance(arguments, Mapping) else {"text": str(arguments)}
+        with suppress(ValueError, RecursionError):
+            return json.loads(arguments or "{}")
+    return dict(arguments) if isinstance(arguments, Mapping) else arguments
 
 
 def _is_call(block: object) -> bool:

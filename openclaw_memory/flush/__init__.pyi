@@ -5,5 +5,5 @@ from .driver import (
     ModelReply as ModelReply,
     run_flush as run_flush,
 )
-from .flush import Flush as Flush, FlushTurn as FlushTurn
+from .flush import Flush as Flush
 from .session import Session as Session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from openclaw_memory._safe import warn
@@ -18,11 +18,13 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.conversation.snapshots import drop_unanswered
 from openclaw_memory.conversation.thresholds import is_overflow
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.events import run_values
 from openclaw_memory.flush.driver import FlushModel, ModelReply, run_flush
 from openclaw_memory.flush.flush import Flush
 from openclaw_memory.types import Tool
 
+MAX_ROUNDS = 20  # of the model for one message
 _SUMMARISE = "Summarise this conversation for the one who goes on with it: goals, decisions, facts, open tasks.\n\n"
 
 Model: TypeAlias = Callable[[list[dict[str, Any]], Sequence[Tool]], Message | str]
@@ -57,26 +59,37 @@ class Conversation:
 
         Memories are saved, in a silent turn, before the conversation is compacted: after a reply that leaves less free
         than the settings reserve, or when the model finds it too long. A compaction that fails after the reply is
-        logged, and tried again after the next.
+        logged, and tried again after the next. The model is asked 20 times at most, as often as by an agent of
+        LlamaIndex.
 
         Args:
             text: The text of the user.
 
         Raises:
+            RecursionError: The model went on calling tools. What they answered is in the conversation, which can go on.
+            InvalidInputError: The model returned something else than a message or a text.
             WriteError: The message could not be written to the transcript.
             Exception: Whatever the model or a tool raises, such as that even a compacted conversation is too long.
         """
         self.log.append_message({"role": "user", "content": text})
-        while True:
+        for _ in range(MAX_ROUNDS):
             messages = self.messages
             self._save(messages, estimate_tokens(messages))
             reply = self._get_reply(messages)
             if not (calls := read_calls(reply)):
                 return get_text(reply)
             for call_id, name, arguments in calls:
-                with run_values(session_key=self.flush.session):
-                    answer = self._tools[name](arguments) if name in self._tools else f"there is no tool {name!r}"
+                answer = self._run_tool(name, arguments)
                 self.log.append_message({"role": "tool", "tool_call_id": call_id, "name": name, "content": answer})
+        raise RecursionError(f"the model was asked {MAX_ROUNDS} times and still calls tools: ask it for less at once")
+
+    def _run_tool(self, name: str, arguments: Any) -> str:
+        if name not in self._tools:
+            return f"there is no tool {name!r}"
+        if not isinstance(arguments, dict):
+            return f"the arguments of {name} are not a JSON object, or end early: send them again"
+        with run_values(session_key=self.flush.session):
+            return self._tools[name](arguments)
 
     def _get_reply(self, messages: list[Message]) -> Message:
         """Log the reply of the model; shorten the conversation if it is too long, for the model or with the reply."""
@@ -118,25 +131,23 @@ class Conversation:
         ids = {message.get("id") for message in messages}
         new = self.log.read_messages_since(self.flush.state.flushed_bytes)
         if any(message["id"] in ids for message in new):
-            run_flush(
-                self.flush,
-                new,
-                lambda tool: FlushModel(
-                    ask=lambda request: self._ask_flush(request, tool),
-                    room=self.flush.rules.get_compaction_threshold(self.flush.window),
-                ),
-                tokens=tokens,
-                compacting=tokens is None,
-                flushed=False if tokens is None else None,
-            )
+            is_cut = tokens is None
+            run_flush(self.flush, new, self._bind, tokens=tokens, compacting=is_cut, flushed=False if is_cut else None)
 
     def _ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
         reply = self._model(prepare_for_model(messages), tools)
-        return {"role": "assistant", "content": reply} if isinstance(reply, str) else reply
+        if isinstance(reply, str):
+            return {"role": "assistant", "content": reply}
+        if not isinstance(reply, Mapping):
+            raise InvalidInputError(f"the model returned {reply!r:.80}: return a message, or its text")
+        return reply
 
-    def _ask_flush(self, request: Sequence[Message], tool: Tool) -> ModelReply:
-        reply = self._ask(request, [tool])
-        return ModelReply(reply, get_text(reply), read_calls(reply), [reply])
+    def _bind(self, tool: Tool) -> FlushModel:
+        def ask(request: Sequence[Message]) -> ModelReply:
+            reply = self._ask(request, [tool])
+            return ModelReply(reply, get_text(reply), read_calls(reply), [reply])
+
+        return FlushModel(ask=ask, room=self.flush.rules.get_compaction_threshold(self.flush.window))
 
     def _summarise(self, messages: Sequence[Message]) -> str:
         prompt = _SUMMARISE + format_messages(drop_recalled(messages))

@@ -89,7 +89,7 @@ class ConversationDetector:
             tokens: Their size as the caller counts it; by default four characters a token.
         """
         with self._lock:
-            _put(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MOST)
+            remember(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MOST)
 
     def count_tokens(self, run_id: Hashable, tokens: int) -> None:
         """Note the tokens that the provider has reported for a call so far.
@@ -197,8 +197,7 @@ class ConversationDetector:
 
     def _flush(self, key: str, marked: Sequence[_Marked], tokens: int = 0, *, is_cut: bool = False) -> None:
         """Flush messages if a flush is due, and take them for flushed unless no turn could be held."""
-        rules = self._rules(key)
-        if not marked or not find_flush_reason(rules, window=self.window, tokens=tokens, compacting=is_cut):
+        if not marked or not find_flush_reason(self._rules(key), window=self.window, tokens=tokens, compacting=is_cut):
             return
         with self._lock:
             conversation = self._get(key)
@@ -207,7 +206,7 @@ class ConversationDetector:
             if not marks:
                 return
             for mark in marks:
-                _put(conversation.flushed, mark, None, _MAX_MESSAGES)
+                remember(conversation.flushed, mark, None, _MAX_MESSAGES)
             taken = set(map(id, marked))
             conversation.pending = [pair for pair in conversation.pending if id(pair) not in taken]
             conversation.extras = [pair for pair in conversation.extras if id(pair) not in taken]
@@ -227,10 +226,9 @@ class ConversationDetector:
         self._run(save)
 
     def _get(self, key: str) -> _Conversation:
-        with self._lock:
-            conversation = self._conversations.get(key) or _Conversation()
-            _put(self._conversations, key, conversation, _MOST)
-            return conversation
+        conversation = self._conversations.get(key) or _Conversation()
+        remember(self._conversations, key, conversation, _MOST)
+        return conversation
 
 
 def _mark(message: Message) -> int:
@@ -264,8 +262,15 @@ def _is_quoting(messages: Sequence[Message], texts: Sequence[str]) -> bool:
     return len(messages) <= 2 and any(text in prompt or escape(text) in prompt for text in quoted)
 
 
-def _put(cache: OrderedDict[Any, Any], key: Hashable, value: Any, most: int) -> None:
-    """Keep a value as the latest one; drop the oldest of more than `most`."""
+def remember(cache: OrderedDict[Any, Any], key: Hashable, value: Any, most: int) -> None:
+    """Put a value into a cache as the latest one, and drop the oldest of more than `most`.
+
+    Args:
+        cache: The cache.
+        key: The key of the value.
+        value: The value.
+        most: How many values are kept.
+    """
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > most:

@@ -16,7 +16,7 @@ from openclaw_memory.errors import (
     UndecodableError,
 )
 from openclaw_memory.events import locate_excerpt, observed
-from openclaw_memory.text.fence import strip_recalled
+from openclaw_memory.text.fence import remove_fences
 from openclaw_memory.text.quotation import quote
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import NO_REPLY, is_silent
@@ -71,7 +71,7 @@ def append_new(workspace: Workspace, arguments: Mapping[str, Any], now: datetime
     """
     path = workspace.files.find_day(now.date())
     try:
-        text = redact_talk(strip_recalled(_read_text(arguments, path)))
+        text = redact_talk(remove_fences(_read_text(arguments, path)))
         if not text.strip() or is_silent(text):
             error = f"there is no text to save: reply with {NO_REPLY} if there is nothing"
             return ToolAnswer({"status": NOTHING_TO_SAVE, "error": error})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import apsw
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
     # From the code of a query, shape (1, dims), and those of chunks, shape (n, dims), to their products, shape (n,).
-    Scorer: TypeAlias = Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.float32]]
 
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096

@@ -111,7 +111,7 @@ def strip_fenced(text: str) -> str:
     return _strip_openclaw(text) if "relevant-memories" in small else text
 
 
-def strip_recalled(text: str) -> str:
+def remove_fences(text: str) -> str:
     """Return the text fit to be written: no fenced blocks, and no open fence that could swallow later text.
 
     Args:

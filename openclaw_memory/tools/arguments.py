@@ -66,7 +66,7 @@ def parse_arguments(kind: type[A], arguments: object) -> A:
     """
     try:
         return msgspec.convert(arguments, kind, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # a name may hold half a character
         problem, _, path = clean_line(str(error))[:200].partition(" - at `$.")
         schema = build_schema(kind)
         names = [name if name in schema["required"] else f"{name}?" for name in schema["properties"]]

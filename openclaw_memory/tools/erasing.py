@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.text.fence import strip_recalled
+from openclaw_memory.text.fence import remove_fences
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.control import ForgetPlan
 
@@ -92,7 +92,7 @@ def erase_planned(
             "plan again"
         )
     message = read_user_message()
-    if message is not None and code[:HASH_DIGITS] not in strip_recalled(message).lower():
+    if message is not None and code[:HASH_DIGITS] not in remove_fences(message).lower():
         raise PathNotAllowedError(
             "the user has not typed this hash in their latest message: ask them to, and wait for their answer"
         )

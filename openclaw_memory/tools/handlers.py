@@ -24,7 +24,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.events import acting_as
 from openclaw_memory.flush.session import Session
-from openclaw_memory.text.fence import fence_text, strip_recalled
+from openclaw_memory.text.fence import fence_text, remove_fences
 from openclaw_memory.text.quotation import check_source_name
 from openclaw_memory.text.redaction import explain_masks, redact
 from openclaw_memory.tools.arguments import (
@@ -331,7 +331,7 @@ class PromoteCall(LinesCall, frozen=True, kw_only=True):
         self.check_may_change(context)
         check_private(memory.workspace.files.find_long_term(), context.audience)
         text = memory.get(self.path, start=self.start, lines=self.lines).text
-        if strip_recalled(text) != text:  # half a fence there and half of one elsewhere hide what is between
+        if remove_fences(text) != text:  # half a fence there and half of one elsewhere hide what is between
             raise InvalidInputError(
                 "the lines hold what marks recalled text: write what they say with memory_edit first"
             )
@@ -454,10 +454,11 @@ def memory_tools(
     `unavailable` and `failed`. Every one but `ok` comes with an `error`.
 
     Args:
-        memory: The memory, or a function that returns the one of a call, for its time; see `lease_memory`.
-        session_key: OpenClaw's, or a `Session`, whose `user` has the records; by default that of the `run_values`
-            around a call. In a group or channel, as it or `sessions.json` says, neither MEMORY.md, USER.md, records nor
-            transcripts are shown, and citations only if `config.recall.citations` is `on`.
+        memory: The memory, or a function that returns the one of a call, for its time: the `RunMemory.lease` of it,
+            whose session then counts.
+        session_key: OpenClaw's, or a `Session`, whose `user` has the records; by default that of the run, or of the
+            `run_values` around a call. In a group or channel, as it or `sessions.json` says, neither MEMORY.md,
+            USER.md, records nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
         include: Which tools: `search`, `get`, `append`; `edit`, `forget` and `promote`, which change lines; `remember`
             and `confirm`, for records; and `erase`, which forgets lines confirmed by the hash of a plan.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
@@ -486,7 +487,7 @@ def memory_tools(
     def run(tool: type[ToolCall], arguments: object) -> ToolAnswer:
         lease = memory() if callable(memory) else nullcontext(memory)  # a ConfigError here is the program's mistake
         try:
-            session = Session.find(session_key)
+            session = Session.find(session_key, getattr(lease, "session", None))
             with lease as used, acting_as(f"tool:{tool.name}", session=session.key if session else None):
                 # Read with each call: that a session is a group's may be written down after its first messages.
                 audience = find_audience(used, session, source)
@@ -537,12 +538,12 @@ def _describe_caller(context: Context) -> dict[str, Any]:
 
 def _read_value(value: str) -> str:
     # Secrets are left in: `Records` refuses them, and what would be left of a masked one is no value.
-    return _check_text(strip_recalled(value)).strip()
+    return _check_text(remove_fences(value)).strip()
 
 
 def _clean_text(text: str) -> tuple[str, bool]:
     """Remove recalled memory from a text and mask its secrets; return it, and whether it had secrets."""
-    own = strip_recalled(text)
+    own = remove_fences(text)
     if own != text:
         own = _BLANK_LINES.sub("\n\n", own).strip("\n")
     safe = redact(own)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory._safe import warn
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.text.fence import fence_results, fence_text, split_fence, strip_recalled
+from openclaw_memory.text.fence import fence_results, fence_text, remove_fences, split_fence
 from openclaw_memory.tools.handlers import TOOL_NAME
 from openclaw_memory.tools.visibility import check_memory, find_audience, search_for
 
@@ -198,7 +198,7 @@ def extract_question(text: str) -> str:
     Args:
         text: The text of the message; recalled blocks in it are left out.
     """
-    text = strip_recalled(text).strip()
+    text = remove_fences(text).strip()
     if len(text) <= _MAX_QUESTION:
         return text
     paragraphs = re.split(r"\n\s*\n", text)

@@ -107,21 +107,20 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
         InvalidInputError: `session_key` is not a text.
     """
     check_source(source)
-    session = Session.find(session)
-    session_key, kind = (session.key, session.kind) if session else (None, None)
+    session = Session.find(session) or Session("")
     rules = memory.config.recall
-    is_direct, reason = is_direct_key(session_key), ""
+    is_direct, reason = is_direct_key(session.key), ""
     try:
-        kinds = _read_chat_types(memory, {session.key, session.id}) if session else set()
+        kinds = _read_chat_types(memory, {session.key, session.id}) if session.key else set()
     except OpenClawMemoryError as error:
         kinds = {"direct" if is_direct else "unknown"}
         reason = "" if is_direct else f"it is unknown who reads along: {error}"
-    kinds |= {kind} if kind else set()
+    kinds |= {session.kind} if session.kind else set()
     is_several = not kinds <= {"direct"}
     if not (is_several or rules.assume_direct or kinds or is_direct):
         is_several, reason = True, "the session is not known to be a direct chat (recall.assume_direct is false)"
-    citations = has_citations(rules.citations, session_key) and (rules.citations == "on" or not is_several)
-    return Audience(not (is_several or is_group_key(session_key)), citations, source, reason)
+    citations = has_citations(rules.citations, session.key) and (rules.citations == "on" or not is_several)
+    return Audience(not (is_several or is_group_key(session.key)), citations, source, reason)
 
 
 def _read_chat_types(memory: Memory, names: set[str | None]) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.conversation import get_text
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.flush import Session
 from openclaw_memory.tools import memory_tools
 
@@ -157,3 +158,18 @@ def test_a_fact_that_is_remembered_in_a_conversation_is_of_its_session_and_its_u
     tools, anna = memory_tools(memory, include=["remember"]), Session("evening", user="anna")
     memory.sessions.open_conversation(lambda *_: next(replies), anna, tools=tools).send("Dark, please.")
     assert memory.records.get("preference", "editor.theme", user_id="anna").source.ref == "evening"
+
+
+def test_a_model_that_calls_without_end_or_wrongly_is_told_so_and_one_without_a_reply_is_an_error(memory):
+    broken = call("memory_append")
+    broken["tool_calls"][0]["function"]["arguments"] = '{"text": "- half a f'
+    replies = iter([broken, "Then not.", None])
+    talk = memory.sessions.open_conversation(lambda *_: next(replies), tools=memory_tools(memory))
+    assert talk.send("Note it.") == "Then not."
+    assert "not a JSON object" in str(talk.messages)
+    with pytest.raises(InvalidInputError, match="the model returned None"):
+        talk.send("And now?")
+    talk = memory.sessions.open_conversation(lambda *_: call("rm"), "endless")
+    with pytest.raises(RecursionError, match="asked 20 times and still calls tools"):
+        talk.send("Delete it.")
+    assert memory.sessions.open_conversation(lambda *_: "Well.", "endless").send("Stop.") == "Well."

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_openclaw_memory._messages import convert_messages, is_from_user
-from langchain_openclaw_memory._session import remember
 from langchain_openclaw_memory.middleware.base import PromptMiddleware, list_tools
 from openclaw_memory.flush import Session
-from openclaw_memory.runs import MemoryChoice
+from openclaw_memory.runs import MemoryChoice, remember
 from openclaw_memory.tools import recall, recall_section
 
 if TYPE_CHECKING:

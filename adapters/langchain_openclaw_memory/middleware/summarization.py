@@ -27,11 +27,11 @@ from langchain_openclaw_memory._flush import (
 )
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import convert_messages, get_reported_tokens, is_summary
-from langchain_openclaw_memory._session import get_run_config, lease_run_memory, refuse, remember
+from langchain_openclaw_memory._session import get_run_config, lease_run_memory, refuse
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import MemoryChoice, RunMemory
+from openclaw_memory.runs import MemoryChoice, RunMemory, remember
 
 _WAITING = 4096  # conversations at once whose summary waits
 _FULL = 0.9  # of its window: a summary waits no longer then

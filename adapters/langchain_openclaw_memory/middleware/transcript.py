@@ -19,13 +19,13 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flush import check_memory
 from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary, make_message
-from langchain_openclaw_memory._session import WarnOnce, find_session, get_run_config, lease_run_memory, remember
+from langchain_openclaw_memory._session import WarnOnce, find_session, get_run_config, lease_run_memory
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
 from openclaw_memory.flush import Session
-from openclaw_memory.runs import MemoryChoice
+from openclaw_memory.runs import MemoryChoice, remember
 
 _log = logging.getLogger(__name__)
 

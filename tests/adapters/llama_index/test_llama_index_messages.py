@@ -1,11 +1,8 @@
 """Messages of LlamaIndex as OpenClaw writes them, and as a model is shown them."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from llama_index.core.base.llms.types import (
     AudioBlock,
     ChatMessage,
@@ -20,9 +17,6 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index_openclaw_memory._messages import convert_message, convert_messages, list_calls
 
-from openclaw_memory.conversation import format_messages, get_text
-from openclaw_memory.conversation.messages import get_answered_call
-from openclaw_memory.conversation.messages import get_call_ids as ids_of
 from openclaw_memory.text.fence import fence_text
 
 
@@ -115,29 +109,3 @@ def test_calls_are_read_where_older_integrations_put_them(given, expected):
 def test_what_is_no_call_is_none():
     for calls in (None, "look", [None], [{"id": "a"}], [3]):
         assert list_calls(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
-
-
-MESSAGES = st.lists(
-    st.one_of(
-        st.text(max_size=20).map(ChatMessage),
-        st.text(max_size=20).map(lambda text: ChatMessage(text, role="assistant")),
-        st.builds(call, st.sampled_from("abc"), st.text(max_size=9)),
-        st.builds(answer, st.sampled_from("abc"), st.text(max_size=9)),
-    ),
-    max_size=10,
-)
-
-
-@settings(max_examples=15)
-@given(MESSAGES)
-def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
-    converted = convert_messages(messages)
-    assert len(converted) == len(messages)
-    assert json.loads(json.dumps(converted)) == converted
-    assert [get_text(message) for message in converted] == [message.content or "" for message in messages]
-    assert [ids_of(message) for message in converted] == [
-        tuple(call_id for call_id, *_ in list_calls(message)) for message in messages
-    ]
-    answers = [message.additional_kwargs["tool_call_id"] for message in messages if message.role == "tool"]
-    assert [found for message in converted if (found := get_answered_call(message))] == answers
-    assert all(message.content in format_messages(converted) for message in messages if message.content)
