@@ -6,16 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def run_in_own_thread(work: Callable[[], T], name: str = "openclaw-memory") -> Future[T]:
-    """Run a function in a thread of its own, since one that hangs cannot be stopped; it cannot be cancelled.
+def run_in_own_thread(work: Callable[[], Any], name: str = "openclaw-memory") -> Any:
+    """Run a function in a thread of its own, since one that hangs cannot be stopped; return its `Future`.
 
     Args:
         work: The function to run.
@@ -23,8 +20,8 @@ def run_in_own_thread(work: Callable[[], T], name: str = "openclaw-memory") -> F
     """
     from concurrent.futures import Future
 
-    result: Future[T] = Future()
-    result.set_running_or_notify_cancel()
+    result: Future[Any] = Future()
+    result.set_running_or_notify_cancel()  # it cannot be cancelled
 
     def run() -> None:
         try:
@@ -49,7 +46,7 @@ class Limited:
         """Take the name of the threads."""
         self._name = name
         self._turn = threading.Lock()
-        self._work: Future[Any] | None = None  # the last one, unless it has ended in time
+        self._work: Any = None  # the last one, unless it has ended in time
 
     def run(self, work: Callable[[], T], seconds: float) -> T:
         """Run `work` and return its result, or raise its error.
@@ -73,6 +70,7 @@ class Limited:
             if not wait([result], max(0.0, until - time.monotonic())).done:
                 raise TimeoutError(f"it has taken more than {seconds:g} s")
             self._work = None
-            return result.result()
+            value: T = result.result()
+            return value
         finally:
             self._turn.release()

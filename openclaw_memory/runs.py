@@ -23,9 +23,10 @@ MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory |
 class RunMemory:
     """Use the memory of a run for a `with` or `async with` block; several blocks may run at once.
 
+    Two are equal that are of the same memory and the same conversation.
+
     Attributes:
-        folder: The folder of the memory.
-        config: Its settings.
+        config: The settings of the memory.
         session: The session of the run; None if it is unknown.
     """
 
@@ -33,7 +34,8 @@ class RunMemory:
         """Take an open memory, or a lease; `door` and `session` are as for `openclaw_memory.events.acting_as`."""
         self._lease = nullcontext(memory) if isinstance(memory, Memory) else memory
         self._acting = nullcontext() if door is None else acting_as(door, session=session.key if session else None)
-        self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
+        folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
+        self._place = (folder, session.conversation.key if session else None)
         self.config, self.session = memory.config, session
 
     @staticmethod
@@ -90,6 +92,12 @@ class RunMemory:
             f"the function that chooses a memory returned {memory!r:.80}: return a Memory, or the lease of one, as in "
             'users = Memories("users"); lambda run: users.use(...)'
         )
+
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, RunMemory) and self._place == value._place
+
+    def __hash__(self) -> int:
+        return hash(self._place)
 
     def __enter__(self) -> Memory:
         memory = self._lease.__enter__()

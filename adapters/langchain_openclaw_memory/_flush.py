@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory._flush_model import Counter, Model, bind_flush_model
 from langchain_openclaw_memory._messages import drop_system
-from langchain_openclaw_memory._session import find_session, get_run_config, get_run_kind
+from langchain_openclaw_memory._session import find_session, get_run_config, get_run_kind, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import Session, arun_flush, run_flush
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import Flush
@@ -29,14 +30,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PendingFlush:
-    """A flush that is due: its memory, session, model and messages as OpenClaw has them. `window` is in tokens.
+    """A flush that is due: its memory and session, model, and messages as OpenClaw has them. `window` is in tokens.
 
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle and has `tokens`
     left; `may_wait`, that the cut is postponed if they cannot be saved.
     """
 
     leased: RunMemory
-    session: Session
     model: Model
     messages: Sequence[Mapping[str, Any]]
     count: Counter
@@ -44,6 +44,10 @@ class PendingFlush:
     tokens: int = 0
     cut: bool = False
     may_wait: bool = False
+
+    @property
+    def session(self) -> Session:
+        return self.leased.session or Session()
 
 
 def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
@@ -59,10 +63,12 @@ def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     return choice
 
 
-def find_conversation(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
-    """Return the session of a run under the name of its conversation."""
-    session = find_session(session_key, get_run_config(), drop_system(messages))
-    return session.conversation if session else Session()
+def lease_conversation(
+    memory: MemoryChoice, session_key: str | None, config: RunnableConfig | None, messages: Sequence[BaseMessage] = ()
+) -> RunMemory:
+    """Return the memory of a run with its session under the name of the conversation."""
+    session = find_session(session_key, config, drop_system(messages))
+    return lease_run_memory(memory, config, session.conversation if session else Session())
 
 
 def save(flush: PendingFlush) -> str | None:
@@ -88,11 +94,11 @@ async def asave(flush: PendingFlush) -> str | None:
     return outcome
 
 
-def can_save(leased: RunMemory, session_key: str | None, messages: Sequence[BaseMessage]) -> bool:
-    """Return whether the memory of the current run can be written now, by trying it."""
+def can_save(leased: RunMemory) -> bool:
+    """Return whether the memory of a conversation can be written now, by trying it."""
     try:
         with leased as memory:
-            return memory.sessions.flush(find_conversation(session_key, messages)).can_be_written
+            return memory.sessions.flush(leased.session or Session()).can_be_written
     except OpenClawMemoryError:
         return False
 

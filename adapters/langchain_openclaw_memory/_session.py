@@ -66,8 +66,8 @@ MemoryField: TypeAlias = Annotated[
 ]
 
 
-def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None) -> RunMemory:
-    """Return the memory that a run uses, for the time of a `with` block.
+def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None, session: Session | None = None) -> RunMemory:
+    """Return the memory that a run uses, for the time of a `with` block, with its session.
 
     A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
     `configurable`, its `metadata`, in this order, and then from `run_values`.
@@ -76,7 +76,7 @@ def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None) -> Run
         ConfigError: The run does not have a value, or the function returned no memory.
     """
     config = config or {}
-    session = find_session(None, config)
+    session = session or find_session(None, config)
     if isinstance(choice, Memory):
         return RunMemory(choice, DOOR, session)
     values = {**(config.get("metadata") or {}), **_get_configurable(config)}

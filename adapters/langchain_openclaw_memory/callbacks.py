@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -12,15 +11,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
+from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, lease_conversation, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE, convert_message, convert_messages, drop_system
-from langchain_openclaw_memory._session import find_session, get_run_config, lease_run_memory
+from langchain_openclaw_memory._session import get_run_config
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import ConversationDetector, Flush, Session
-from openclaw_memory.runs import MemoryChoice, RunMemory, remember
-
-_CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
+from openclaw_memory.flush import ConversationDetector, Flush
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 
 class OpenClawFlushCallback(BaseCallbackHandler):
@@ -68,9 +65,8 @@ class OpenClawFlushCallback(BaseCallbackHandler):
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
-        self._places: OrderedDict[str, tuple[RunMemory, Session]] = OrderedDict()
         self._detector = ConversationDetector(
-            self._save, rules=lambda key: self._places[key][0].config.compaction, window=self.window
+            self._save, rules=lambda leased: leased.config.compaction, window=self.window
         )
 
     def on_chat_model_start(
@@ -114,19 +110,21 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         ids = (values.get(name) for values in (about, configurable) for name in ("thread_id", "session_id"))
         names = {**configurable, "thread_id": next((name for name in ids if name), None)}
         config = {**config, "metadata": {**(config.get("metadata") or {}), **about}, "configurable": names}
-        leased, session = lease_run_memory(self.memory, config), find_session(self.session_key, config)
-        session = session.conversation if session else Session()
-        key = f"{session.key}\n{leased.folder}"
-        remember(self._places, key, (leased, session), _CONVERSATIONS)
+        leased = lease_conversation(self.memory, self.session_key, config)
         if about.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.begin_summary(key, list(convert_messages(conversation)))
+            self._detector.begin_summary(leased, list(convert_messages(conversation)))
         else:
             tokens = self.token_counter(conversation)
-            self._detector.begin_call(run_id, key, list(convert_messages(conversation)), tokens)
+            self._detector.begin_call(run_id, leased, list(convert_messages(conversation)), tokens)
 
-    def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:  # noqa: ARG002
-        leased, session = self._places[key]
-        flush = PendingFlush(leased, session, self.model, messages, self.token_counter, self.window, tokens)
+    def _save(
+        self,
+        leased: RunMemory,
+        messages: Sequence[Mapping[str, Any]],
+        tokens: int,
+        is_cut: bool,  # noqa: ARG002
+    ) -> bool:
+        flush = PendingFlush(leased, self.model, messages, self.token_counter, self.window, tokens)
         return save(flush) not in {None, "lost"}
 
 

@@ -42,11 +42,10 @@ class Ejected:
     of it is lost with the program, and programs that share a session see what the others have looked at.
     """
 
-    def __init__(
-        self, leased: RunMemory, session: Session, llm: LLM | None, flush_tokens: int | None, background: Background
-    ) -> None:
+    def __init__(self, leased: RunMemory, llm: LLM | None, flush_tokens: int | None, background: Background) -> None:
         """Take over a session; without `flush_tokens`, the memory's configuration decides."""
-        self._leased, self._session, self._background = leased, session, background
+        self._leased, self._background = leased, background
+        self._session = leased.session.conversation if leased.session else Session()
         self._given_llm, self._given_tokens = llm, flush_tokens
         self._unwritten: list[Mapping[str, Any]] = []
         self._is_behind = True  # whether the transcript may have what no flush has looked at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -34,13 +33,12 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import format_messages
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector, Flush, Session
-from openclaw_memory.runs import MemoryChoice, RunMemory, remember
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
 
-_SESSIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 
 # In a response's `raw`, `additional_kwargs` or message, as the services of the integrations call it.
@@ -97,7 +95,6 @@ class MemoryFlushEventHandler(BaseEventHandler):
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector = PrivateAttr()
-    _leased: OrderedDict[str, RunMemory] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
     # The arguments of the prompt that an engine has made for the call to come.
     _prompt: ContextVar[Any] = PrivateAttr(default_factory=lambda: ContextVar("openclaw_memory.prompt", default=None))
@@ -121,7 +118,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         fields: dict[str, Any] = {"memory": RunMemory.read_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
-            self._save, rules=lambda key: self._get_leased(key).config.compaction, window=self.window, run=self._run
+            self._save, rules=lambda leased: leased.config.compaction, window=self.window, run=self._run
         )
 
     @classmethod
@@ -143,8 +140,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         Args:
             session_key: The session, of the memory of this run. Default: all of them, of all memories.
         """
-        key = None if session_key is None else _make_key(session_key, lease_run_memory(self.memory))
-        self._detector.finish(key)
+        self._detector.finish(None if session_key is None else lease_run_memory(self.memory, Session(session_key)))
         self.settle()
 
     async def aflush(self, session_key: str | None = None) -> None:
@@ -194,10 +190,9 @@ class MemoryFlushEventHandler(BaseEventHandler):
         session = find_session(conversation=self.session_key or "main") or Session()
         if self.session_key not in {None, session.key}:
             return
-        leased = lease_run_memory(self.memory, session)
-        key = _make_key(session.key, leased)
+        leased = lease_run_memory(self.memory, Session(session.key))
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
-        if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
+        if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(leased, event.prompt):
             return
         conversation, arguments = convert_messages(messages), self._prompt.get() or {}
         self._prompt.set(None)
@@ -205,9 +200,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
         if question and len(conversation) == 1:
             conversation = convert_messages([ChatMessage(str(question))])
         if conversation:
-            remember(self._leased, key, leased, _SESSIONS)
             tokens = self.token_counter(format_messages(conversation))
-            self._detector.begin_call(event.span_id, key, conversation, tokens)
+            self._detector.begin_call(event.span_id, leased, conversation, tokens)
         if "chat_history" in arguments and len(conversation) == 1:  # the reply is the same question once more
             self._detector.end_call(event.span_id, None)
 
@@ -220,12 +214,12 @@ class MemoryFlushEventHandler(BaseEventHandler):
         usage = get_reported_usage(response)
         if (run := self._detector.runs.get(call)) is None or not any(usage):
             return
-        session, leased = Session(run.key.partition("\n")[0]), self._get_leased(run.key)
+        leased: Any = run.key
 
         def add_tokens() -> None:
             try:
                 with leased as memory:
-                    open_flush(memory, session).add_tokens(*usage)
+                    open_flush(memory, leased.session).add_tokens(*usage)
             except Exception as error:  # noqa: BLE001 - no count ever breaks the turn of the user
                 self._background.report("the tokens of a session could not be counted", error)
 
@@ -242,15 +236,11 @@ class MemoryFlushEventHandler(BaseEventHandler):
         ]
         return any(handler is self for handler in alike) and alike[-1] is not self
 
-    def _get_leased(self, key: str) -> RunMemory:
-        return self._leased.get(key) or lease_run_memory(self.memory)
-
-    def _save(self, key: str, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:
-        session, leased = Session(key.partition("\n")[0]), self._get_leased(key)
+    def _save(self, leased: RunMemory, messages: Sequence[Mapping[str, Any]], tokens: int, is_cut: bool) -> bool:
         room = leased.config.compaction.get_compaction_threshold(get_window(self.llm) or self.window)
         about: dict[str, Any] = {"room": room, "count": self.token_counter, "tokens": tokens, "compacting": is_cut}
         with leased as memory:
-            opened = open_flush(memory, session, self.window)
+            opened = open_flush(memory, leased.session or Session(), self.window)
             # The detector has decided that a flush is due.
             return flush(opened, self.llm, messages, **about, flushed=False) is not None
 
@@ -260,10 +250,6 @@ class MemoryFlushEventHandler(BaseEventHandler):
             self._background.begin(work)
         else:
             work()
-
-
-def _make_key(session: str, leased: RunMemory) -> str:
-    return f"{session}\n{leased.folder}"
 
 
 def _get_memories_key(choice: Any) -> object:

@@ -76,9 +76,9 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     source: Any = None
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
-    _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
+    _ejected: OrderedDict[RunMemory, Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _recalled_blocks: OrderedDict[tuple[Path, str], tuple[int, str]] = PrivateAttr(default_factory=OrderedDict)
+    _recalled_blocks: OrderedDict[RunMemory, tuple[int, str]] = PrivateAttr(default_factory=OrderedDict)
     _hints: OrderedDict[tuple[Path, Session, str], str] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
     _detector_of: Any = PrivateAttr(default=None)
@@ -170,26 +170,21 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         session = self._find_session(session_id)
         leased = lease_run_memory(self.memory, session)
         with self._lock:
-            self._recalled_blocks.pop(
-                _locate(leased, session), None
-            )  # what is out of view can be recalled from here on
+            self._recalled_blocks.pop(leased, None)  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
         if ejected := convert_messages(messages):
-            await asyncio.wrap_future(self._get_ejected(leased, session).take(ejected))
+            await asyncio.wrap_future(self._get_ejected(leased).take(ejected))
 
-    def _get_ejected(self, leased: RunMemory, session: Session) -> Ejected:
+    def _get_ejected(self, leased: RunMemory) -> Ejected:
         """Return the ejected messages of a session, and forget the oldest sessions with nothing that waits."""
-        place = _locate(leased, session)
         with self._lock:
-            if place not in self._ejected:
-                self._ejected[place] = Ejected(
-                    leased, session.conversation, self.llm, self.flush_tokens, self._background
-                )
-            self._ejected.move_to_end(place)
+            if leased not in self._ejected:
+                self._ejected[leased] = Ejected(leased, self.llm, self.flush_tokens, self._background)
+            self._ejected.move_to_end(leased)
             for old in list(islice(self._ejected, max(0, len(self._ejected) - _WAITING))):
                 if not self._ejected[old].is_needed:
                     del self._ejected[old]
-            return self._ejected[place]
+            return self._ejected[leased]
 
     def flush(self, session_id: str | None = None) -> None:
         """Flush the messages ejected since the last flush, at the end of a session.
@@ -201,8 +196,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
         if session_id is not None:
-            session = self._find_session(session_id)
-            self._get_ejected(lease_run_memory(self.memory, session), session).flush()
+            self._get_ejected(lease_run_memory(self.memory, self._find_session(session_id))).flush()
             return
         for ejected in list(self._ejected.values()):
             if ejected.waits:
@@ -282,7 +276,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
         leased = lease_run_memory(self.memory, session)
         with self._lock:
-            ejected = self._ejected.get(_locate(leased, session))
+            ejected = self._ejected.get(leased)
         messages = [] if ejected is None else ejected.unwritten
         window = None if self.llm is None else get_window(self.llm)
         most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
@@ -298,18 +292,18 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         question = (strip_recalled(latest.content or "") or strip_recalled(render_text(latest))).strip()
         if not question:
             return ""
-        place = _locate(lease_run_memory(self.memory, session), session)
+        leased = lease_run_memory(self.memory, session)
         turn = hash((session, _mark(messages[:position])))
         with self._lock:
-            before, block = self._recalled_blocks.get(place, (0, ""))
+            before, block = self._recalled_blocks.get(leased, (0, ""))
         if before == turn:
             return block
         names = ("max_chars", "max_results", "min_score", "source")
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        with lease_run_memory(self.memory, session) as memory:
+        with leased as memory:
             block = recall(memory, question, session_key=session, in_view=convert_messages(messages), **settings)
         with self._lock:
-            remember(self._recalled_blocks, place, (turn, block), _SESSIONS)
+            remember(self._recalled_blocks, leased, (turn, block), _SESSIONS)
         return block
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
@@ -334,10 +328,6 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _find_session(self, session_id: str | None) -> Session:
         own, conversation = ((name or "").strip() or None for name in (self.session_key, session_id))
         return find_session(own, conversation) or Session()
-
-
-def _locate(leased: RunMemory, session: Session) -> tuple[Path, str]:
-    return leased.folder, session.conversation.key
 
 
 def _mark(messages: Iterable[ChatMessage]) -> int:

@@ -52,7 +52,6 @@ class Compaction(Struct, frozen=True):
         tokens_after: Its size now.
         summary: The summary; None if nothing was done.
         recent: The messages that follow it unchanged.
-        entry_id: The id of the entry in the log.
         reason: Why nothing was done; "" if it was.
     """
 
@@ -60,7 +59,6 @@ class Compaction(Struct, frozen=True):
     tokens_after: int
     summary: str | None = None
     recent: tuple[Message, ...] = ()
-    entry_id: str | None = None
     reason: str = ""
 
 
@@ -169,10 +167,8 @@ def compact(
         return leave(
             f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
         )
-    entry = {**place, "tokensBefore": tokens, "summary": summary}
-    entry_id = None if log is None else log.append_entry("compaction", **entry)
-    result = _join(older, question, recent, summary, entry_id)
-    return Compaction(result, left, summary, tuple(recent), entry_id)
+    entry_id = None if log is None else log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
+    return Compaction(_join(older, question, recent, summary, entry_id), left, summary, tuple(recent))
 
 
 def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:

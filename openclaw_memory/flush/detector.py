@@ -22,13 +22,13 @@ _TELLING_CHARS = 8  # of a text by which its conversation is known, in a call or
 _Marked: TypeAlias = tuple[int, Message]  # a message with what identifies it
 # Flushes messages of a conversation, given its key, its tokens, and whether they are about to be lost; returns False if
 # no turn could be held.
-Save = Callable[[str, Sequence[Message], int, bool], bool]
+Save = Callable[[Any, Sequence[Message], int, bool], bool]
 
 
 class Run(Struct):
     """A call of the model under way: its conversation, its messages, and the tokens reported so far."""
 
-    key: str
+    key: Hashable
     messages: Sequence[Message]
     tokens: int = 0
 
@@ -68,18 +68,18 @@ class ConversationDetector:
         self,
         save: Save,
         *,
-        rules: Callable[[str], CompactionConfig],
+        rules: Callable[[Any], CompactionConfig],
         window: int | None,
         run: Callable[[Callable[[], None]], None] = lambda save: save(),
     ) -> None:
         check_window(window)
         self.window = window
         self.runs: OrderedDict[Hashable, Run] = OrderedDict()
-        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+        self._conversations: OrderedDict[Hashable, _Conversation] = OrderedDict()
         self._save, self._rules, self._run = save, rules, run
         self._lock = threading.RLock()
 
-    def begin_call(self, run_id: Hashable, key: str, messages: Sequence[Message], tokens: int = 0) -> None:
+    def begin_call(self, run_id: Hashable, key: Hashable, messages: Sequence[Message], tokens: int = 0) -> None:
         """Remember the messages of a call that began.
 
         Args:
@@ -128,7 +128,7 @@ class ConversationDetector:
         if run is not None and is_overflow(error):
             self._follow(run.key, run.messages, run.tokens, is_refused=True)
 
-    def _follow(self, key: str, messages: Sequence[Message], tokens: int, *, is_refused: bool = False) -> None:
+    def _follow(self, key: Hashable, messages: Sequence[Message], tokens: int, *, is_refused: bool = False) -> None:
         """Add the new messages of a call to its conversation, and flush if it is due."""
         marked = [(_mark(message), message) for message in messages]
         with self._lock:
@@ -159,7 +159,7 @@ class ConversationDetector:
             conversation.latest = [get_text(message) for message in messages[-2:]]
         self._flush(key, batch, tokens, is_cut=is_cut)
 
-    def begin_summary(self, key: str, request: Sequence[Message]) -> None:
+    def begin_summary(self, key: Hashable, request: Sequence[Message]) -> None:
         """Save the messages of a conversation before a summary, or the request for it if they are unknown.
 
         Args:
@@ -173,7 +173,7 @@ class ConversationDetector:
                 marked = [(_mark(message), message) for message in request]
         self._flush(key, marked, is_cut=True)
 
-    def finish(self, key: str | None = None) -> None:
+    def finish(self, key: Hashable = None) -> None:
         """Flush, of a conversation that is over, the messages that no flush was shown.
 
         Args:
@@ -184,7 +184,7 @@ class ConversationDetector:
         for name, conversation in conversations.items():
             self._flush(name, [*conversation.pending, *conversation.extras], is_cut=True)
 
-    def is_call_prompt(self, key: str, prompt: str) -> bool:
+    def is_call_prompt(self, key: Hashable, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
 
         Args:
@@ -195,7 +195,7 @@ class ConversationDetector:
             under_way = [run.messages for run in self.runs.values() if run.key == key]
         return any(all(get_text(message) in prompt for message in messages) for messages in under_way)
 
-    def _flush(self, key: str, marked: Sequence[_Marked], tokens: int = 0, *, is_cut: bool = False) -> None:
+    def _flush(self, key: Hashable, marked: Sequence[_Marked], tokens: int = 0, *, is_cut: bool = False) -> None:
         """Flush messages if a flush is due, and take them for flushed unless no turn could be held."""
         if not marked or not find_flush_reason(self._rules(key), window=self.window, tokens=tokens, compacting=is_cut):
             return
@@ -225,7 +225,7 @@ class ConversationDetector:
 
         self._run(save)
 
-    def _get(self, key: str) -> _Conversation:
+    def _get(self, key: Hashable) -> _Conversation:
         conversation = self._conversations.get(key) or _Conversation()
         remember(self._conversations, key, conversation, _MOST)
         return conversation

@@ -52,12 +52,12 @@ class Session(Struct, frozen=True):
         """
         every = (own, *keys, VALUES.get({}).get("session_key"), conversation)
         key = next((key for key in every if key is not None and key != ""), None)
-        if key is None:
-            return None
-        session = key if isinstance(key, Session) else Session(key)
-        if not isinstance(session.key, str):
-            raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session.key!r}")
-        return session if own or session.id or not conversation else structs.replace(session, id=conversation)
+        session = Session(key) if isinstance(key, str) else key
+        if session is not None and not isinstance(session, Session):
+            raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session!r}")
+        if session is None or own or session.id or not conversation:
+            return session
+        return structs.replace(session, id=conversation)
 
     @property
     def conversation(self) -> Session:

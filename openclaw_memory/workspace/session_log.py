@@ -282,8 +282,7 @@ class SessionLog:
         """
         messages = list(messages)
         own_ids = {get_message_id(message) for message in messages} - {None}
-        ids: set[str] = set()
-        known_texts: Counter[str] = Counter()
+        ids, known_texts = set[str](), Counter[str]()
         for entry in self.read_entries():
             ids.add(str(entry.get("id")))
             if entry.get("id") not in own_ids and (message := get_message(entry)):

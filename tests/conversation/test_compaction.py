@@ -106,7 +106,7 @@ def test_the_older_messages_become_a_summary_and_the_recent_ones_stay():
     done = compact(messages, summarise, rules=keeping(2), count=one_each)
     assert done.summary == "2 messages: one two"
     assert done.messages == [say("user", SUMMARY.format(summary=done.summary), type="compaction"), *messages[2:]]
-    assert (done.recent, done.tokens_after, done.entry_id, done.reason) == (tuple(messages[2:]), 3, None, "")
+    assert (done.recent, done.tokens_after, done.reason) == (tuple(messages[2:]), 3, "")
     assert messages == before
 
 
@@ -183,7 +183,7 @@ def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, c
 def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
     messages = [log.append_message(one) for one in (asked, user("three"))]
     done = compact(messages, lambda _: "so " * 200, rules=keeping(1), log=log)
-    assert (done.messages, done.summary, done.entry_id) == (messages, None, None)
+    assert (done.messages, done.summary) == (messages, None)
     assert done.recent == tuple(messages)
     assert "summary of 600 characters" in done.reason
     assert load_conversation(log) == messages
@@ -210,7 +210,7 @@ def test_the_entry_is_openclaws(log):
     *_, entry = log.read_entries()
     assert entry == {
         "type": "compaction",
-        "id": done.entry_id,
+        "id": done.messages[0]["id"],
         "parentId": messages[-1]["id"],
         "timestamp": entry["timestamp"],
         "firstKeptEntryId": messages[2]["id"],
@@ -234,7 +234,7 @@ def test_another_branch_keeps_its_own_summaries(log):
     one, two, three = (log.append_message(message) for message in (user("one"), reply("two"), user("three")))
     other = log.append_entry("message", parentId=two["id"], message=user("another three"))
     done = compact([one, two, three], summarise, rules=keeping(1), count=one_each, log=log)
-    assert load_conversation(log, done.entry_id) == done.messages
+    assert load_conversation(log, done.messages[0]["id"]) == done.messages
     assert [get_text(message) for message in load_conversation(log, other)] == ["one", "two", "another three"]
     with pytest.raises(NotFoundError, match="no entry 'x'"):
         load_conversation(log, "x")

@@ -6,7 +6,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import signature
-from pathlib import Path
 from typing import Any, Self
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware
@@ -21,13 +20,13 @@ from langchain_openclaw_memory._flush import (
     asave,
     can_save,
     check_memory,
-    find_conversation,
     get_window,
+    lease_conversation,
     save,
 )
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import convert_messages, get_reported_tokens, is_summary
-from langchain_openclaw_memory._session import get_run_config, lease_run_memory, refuse
+from langchain_openclaw_memory._session import get_run_config, refuse
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
@@ -120,7 +119,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         self.memory, self.session_key = check_memory(memory, session_key), session_key
         self.flush_model = load_chat_model(flush_model or self.model)
         # The conversations whose summary waits, and whether their model refused them as too long since.
-        self._postponed: OrderedDict[tuple[Path, str], bool] = OrderedDict()
+        self._postponed: OrderedDict[RunMemory, bool] = OrderedDict()
         if not self.trigger:
             words = f"the {type(self).__name__} has no trigger and never makes a summary: give it one"
             warnings.warn(f'{words}, for example trigger=("fraction", 0.8)', UserWarning, stacklevel=3)
@@ -128,29 +127,29 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save memories of the messages that the summary replaces."""
         messages = state["messages"]
-        leased, place, may_wait = self._locate(messages)  # a run that chooses none is told before a summary is paid
+        leased, may_wait = self._locate(messages)  # a run that chooses none is told before a summary is paid
         if not leased.config.compaction.enabled:
             return None
-        if may_wait and place in self._postponed and not can_save(leased, self.session_key, messages):
+        if may_wait and leased in self._postponed and not can_save(leased):
             return None
         update = _drop_orphans(self._summarize(state, runtime))
         lost = _find_removed(messages, update)
         outcome = save(self._plan(leased, lost, update, may_wait=may_wait)) if lost else None
-        return self._settle(place, update, postpone=may_wait and outcome == "lost")
+        return self._settle(leased, update, postpone=may_wait and outcome == "lost")
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise as `before_model` does, with awaited models and files in a thread."""
         messages = state["messages"]
-        leased, place, may_wait = self._locate(messages)
+        leased, may_wait = self._locate(messages)
         if not leased.config.compaction.enabled:
             return None
-        waits = may_wait and place in self._postponed
-        if waits and not await run_in_thread(can_save, leased, self.session_key, messages):
+        waits = may_wait and leased in self._postponed
+        if waits and not await run_in_thread(can_save, leased):
             return None
         update = _drop_orphans(await self._asummarize(state, runtime))
         lost = _find_removed(messages, update)
         outcome = await asave(self._plan(leased, lost, update, may_wait=may_wait)) if lost else None
-        return self._settle(place, update, postpone=may_wait and outcome == "lost")
+        return self._settle(leased, update, postpone=may_wait and outcome == "lost")
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -177,35 +176,32 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def _plan(
         self, leased: RunMemory, lost: list[AnyMessage], update: dict[str, Any] | None, *, may_wait: bool
     ) -> PendingFlush:
-        session, count, model = find_conversation(self.session_key, lost), self.token_counter, self.flush_model
+        count, model = self.token_counter, self.flush_model
         messages, left = list(convert_messages(lost)), count(_get_messages(update))
-        return PendingFlush(leased, session, model, messages, count, tokens=left, cut=True, may_wait=may_wait)
+        return PendingFlush(leased, model, messages, count, tokens=left, cut=True, may_wait=may_wait)
 
-    def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, tuple[Path, str], bool]:
-        """Return the memory of this run, folder and session of its conversation, and whether it has room to wait."""
-        leased = lease_run_memory(self.memory, get_run_config())
-        place = leased.folder, find_conversation(self.session_key, messages).key
-        window, is_refused = get_window(self.model), self._postponed.get(place, False)
+    def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, bool]:
+        """Return the memory of this run with its conversation, and whether that has room to wait."""
+        leased = lease_conversation(self.memory, self.session_key, get_run_config(), messages)
+        window, is_refused = get_window(self.model), self._postponed.get(leased, False)
         if window is None or is_refused:
-            return leased, place, not is_refused
-        return leased, place, max(self.token_counter(messages), get_reported_tokens(messages)) < _FULL * window
+            return leased, not is_refused
+        return leased, max(self.token_counter(messages), get_reported_tokens(messages)) < _FULL * window
 
-    def _settle(
-        self, place: tuple[Path, str], update: dict[str, Any] | None, *, postpone: bool
-    ) -> dict[str, Any] | None:
+    def _settle(self, leased: RunMemory, update: dict[str, Any] | None, *, postpone: bool) -> dict[str, Any] | None:
         """Return an update, or None if it is postponed."""
         if postpone:
-            remember(self._postponed, place, False, _WAITING)
+            remember(self._postponed, leased, False, _WAITING)
             return None
         if update is not None:
-            self._postponed.pop(place, None)
+            self._postponed.pop(leased, None)
         return update
 
     def _end_wait(self, request: ModelRequest[Any]) -> bool:
         """Have the conversation of a refused request wait no longer; return whether it did."""
-        _, place, _ = self._locate(request.state["messages"])
-        if is_waiting := place in self._postponed:
-            self._postponed[place] = True
+        leased, _ = self._locate(request.state["messages"])
+        if is_waiting := leased in self._postponed:
+            self._postponed[leased] = True
         return is_waiting
 
 

@@ -25,7 +25,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
 from openclaw_memory.flush import Session
-from openclaw_memory.runs import MemoryChoice, remember
+from openclaw_memory.runs import MemoryChoice, RunMemory, remember
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def __init__(self, memory: MemoryChoice, *, session_key: str | None = None, resume: bool = False) -> None:
         super().__init__()
         self.memory, self.session_key, self.resume = check_memory(memory, session_key), session_key, resume
-        self._known: OrderedDict[tuple[str, str], _Log] = OrderedDict()
+        self._known: OrderedDict[RunMemory, _Log] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)
 
@@ -135,8 +135,8 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 'session_key=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return
-        leased = lease_run_memory(self.memory, get_run_config())
-        seen_log = self._get_log((str(leased.folder), session.key))
+        leased = lease_run_memory(self.memory, get_run_config(), session)
+        seen_log = self._get_log(leased)
         try:
             with leased as memory, seen_log.lock:
                 log = memory.sessions.log(_find_id(memory, session))
@@ -162,10 +162,10 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         except OpenClawMemoryError as error:
             self._warn_once("failed", f"the transcript of session {session.key!r} is not written: {error}")
 
-    def _get_log(self, session: tuple[str, str]) -> _Log:
+    def _get_log(self, leased: RunMemory) -> _Log:
         with self._lock:
-            seen_log = self._known.get(session) or _Log()
-            remember(self._known, session, seen_log, _SESSIONS)
+            seen_log = self._known.get(leased) or _Log()
+            remember(self._known, leased, seen_log, _SESSIONS)
             return seen_log
 
 
