@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 
 from msgspec import to_builtins
 
-from openclaw_memory._forks import check_process
 from openclaw_memory._safe import warn
+from openclaw_memory._system import check_process
 from openclaw_memory.config.config import MemoryConfig, check_config
 from openclaw_memory.embeddings.selection import EmbedderChoice, make_selector
 from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError

@@ -19,7 +19,7 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "events", "_forks", "_limited", "_links", "_safe", "display", "plugins"},
+    {"types", "errors", "events", "_limited", "_safe", "_system", "display", "plugins"},
     {"config"},
     {"security"},
     {"text", "chunking", "workspace"},

@@ -19,8 +19,7 @@ from openclaw_memory.config.sections import CompactionConfig, SessionsConfig, Sy
 from openclaw_memory.conversation import compaction
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Status, Store
-from openclaw_memory.workspace.transcript_records import LABELS
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
+from openclaw_memory.workspace.transcript_records import LABELS, MAX_LINE_BYTES
 
 ROOT = Path(__file__).parents[1]
 # The guide to embedders needs services that are played to it: test_docs.py runs it.

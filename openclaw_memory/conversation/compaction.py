@@ -21,7 +21,7 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_formats import get_message
-from openclaw_memory.workspace.verbatim import cut_middle
+from openclaw_memory.workspace.transcript_records import cut_middle
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog

@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
-from openclaw_memory.workspace.transcript_records import LABELS
+from openclaw_memory.workspace.transcript_records import LABELS, is_spoken
 from openclaw_memory.workspace.transcript_records import get_text as get_text  # noqa: PLC0414 - public in this package
-from openclaw_memory.workspace.verbatim import is_spoken
 
 Message: TypeAlias = Mapping[str, Any]
 

@@ -53,7 +53,8 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import get_key
 from openclaw_memory.workspace.documents import derive_key
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, RECORDS_FOLDER
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
+from openclaw_memory.workspace.transcript_records import MAX_LINE_BYTES
+from openclaw_memory.workspace.transcripts import Part
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9

@@ -16,7 +16,7 @@ from weakref import proxy
 import msgspec
 from msgspec.structs import replace
 
-from openclaw_memory._forks import check_process
+from openclaw_memory._system import check_process
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import (

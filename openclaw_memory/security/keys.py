@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from openclaw_memory._links import NO_LINK
+from openclaw_memory._system import NO_LINK
 from openclaw_memory.config.environment import KEYS_VARIABLE, locate_user_data, read_keys
 from openclaw_memory.errors import StoreError, UserKeyError, suggest_remedy
 

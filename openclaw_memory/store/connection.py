@@ -17,8 +17,8 @@ from weakref import WeakSet
 
 import apsw
 
-from openclaw_memory._forks import check_process
 from openclaw_memory._limited import Limited
+from openclaw_memory._system import check_process
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, suggest_remedy
 from openclaw_memory.plugins import list_plugins
 

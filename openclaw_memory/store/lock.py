@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory._links import NO_LINK
+from openclaw_memory._system import NO_LINK
 from openclaw_memory.errors import SyncBusyError
 
 if TYPE_CHECKING:

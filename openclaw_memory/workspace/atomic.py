@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from openclaw_memory._links import NO_LINK
+from openclaw_memory._system import NO_LINK
 from openclaw_memory.errors import (
     NotFoundError,
     OpenClawMemoryError,

@@ -23,16 +23,19 @@ from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles, open_place
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
 from openclaw_memory.workspace.transcript_formats import get_message
-from openclaw_memory.workspace.transcript_records import get_text, parse, render_record
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, explain_foreign, iterate_records, read_records
-from openclaw_memory.workspace.verbatim import (
+from openclaw_memory.workspace.transcript_records import (
+    MAX_LINE_BYTES,
     encode_message,
     fit_entry,
     get_message_id,
+    get_text,
     is_spoken,
     make_entry,
     mask_message,
+    parse,
+    render_record,
 )
+from openclaw_memory.workspace.transcripts import explain_foreign, iterate_records, read_records
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")

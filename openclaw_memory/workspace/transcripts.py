@@ -17,10 +17,9 @@ from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS, check_range, make_excerpt
 from openclaw_memory.workspace.transcript_formats import FORMATS, find_format
-from openclaw_memory.workspace.transcript_records import get_time, parse, render_record
+from openclaw_memory.workspace.transcript_records import MAX_LINE_BYTES, get_time, parse, render_record
 
 PART_BYTES = 65_536
-MAX_LINE_BYTES = 8 * 1024 * 1024
 
 # The format of a file is recognised by its first lines. OpenClaw's header is the first of them.
 _SNIFFED_LINES = 20

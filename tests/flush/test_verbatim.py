@@ -8,7 +8,7 @@ import pytest
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import InvalidInputError, NotFoundError, WriteError
 from openclaw_memory.workspace import Workspace, files
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
+from openclaw_memory.workspace.transcript_records import MAX_LINE_BYTES
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 

@@ -1,0 +1,16 @@
+"""Ask the operating system: open files through no link, and check that an object is in the process that made it."""
+
+from __future__ import annotations
+
+import os
+
+from openclaw_memory.errors import StoreError
+
+# Flags of `os.open` for a file that is no link. O_NONBLOCK: opening a FIFO must not wait for a writer.
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def check_process(pid: int, name: object) -> None:
+    """Raise StoreError in any other process than the one that has opened something: it lacks its threads and locks."""
+    if pid != os.getpid():
+        raise StoreError(f"{name} was opened before this process was forked: open the memory in the child")
