@@ -90,7 +90,8 @@ def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date
             body = text[span.start_char : span.end_char].rstrip("\r\n")
             context = _make_context(day, about, section, span.first, body)
             if (header := _find_header(tables, span.first)) is not None:
-                context = _join_parts([context, _join_cells(lines[header][:MAX_CONTEXT])])
+                cells = lines[header][:MAX_CONTEXT].strip().strip("|").split("|")
+                context = _join_parts([context, " | ".join(map(str.strip, cells))])
             yield Chunk(span.first + 1, span.stop, span.start_char, body, context, section.head.first + 1)
 
 
@@ -240,10 +241,6 @@ def _make_context(day: str, about: Sequence[str], section: _Section, first: int,
     titles = section.above if opens else (*section.above, section.title)
     shown_texts = (*titles, body.partition("\n")[0]) if opens else titles
     return _join_parts([*(() if any(day in title for title in shown_texts) else (day,)), *about, *titles])
-
-
-def _join_cells(row: str) -> str:
-    return " | ".join(cell.strip() for cell in row.strip().strip("|").split("|"))
 
 
 def _join_parts(parts: Sequence[str]) -> str:

@@ -117,7 +117,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
             if (section := getattr(self, name)) is not default:
                 structs.force_setattr(self, name, check_section(name, section, notices))
         structs.force_setattr(self, "policies", read_policies(self.policies))
-        if not _is_table_of_tables(self.plugins):
+        if not (isinstance(self.plugins, Mapping) and all(isinstance(own, Mapping) for own in self.plugins.values())):
             raise ConfigError(f"plugins must be a table of tables, not {describe_value('plugins', self.plugins)}")
         structs.force_setattr(self, "notices", tuple(dict.fromkeys(notices)))
 
@@ -290,7 +290,3 @@ def _read_table(document: Mapping[str, Any], key: str, path: object) -> Mapping[
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: [{key}] must be a table, not {describe_value(key, table)}")
     return table
-
-
-def _is_table_of_tables(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values())

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
-from openclaw_memory.workspace.transcript_records import LABELS, is_spoken
+from openclaw_memory.workspace.transcript_records import LABELS, RECALLING, is_spoken
 from openclaw_memory.workspace.transcript_records import get_text as get_text  # noqa: PLC0414 - public in this package
 
 Message: TypeAlias = Mapping[str, Any]
 
-_RECALLING = ("memory_search", "memory_get")  # the ends of names: `memory_tools` puts that of a memory before them
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
 # Fields of a message in a transcript that are not sent.
@@ -136,7 +135,7 @@ def drop_recalled(messages: Sequence[Message]) -> list[Message]:
     spoken: list[Message] = []
     for message in messages:
         name = message.get("toolName") or message.get("name") or tools.get(get_answered_call(message) or "") or ""
-        if not (is_result(message) and str(name).endswith(_RECALLING)) and is_spoken(message):
+        if not (is_result(message) and str(name).endswith(RECALLING)) and is_spoken(message):
             text = get_text(message)
             words = strip_recalled(text)
             spoken.append(message if words == text else with_text(message, words))

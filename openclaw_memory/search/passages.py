@@ -346,7 +346,7 @@ class PassageFinder:
     def __init__(
         self, table: LineTable, query: Query, settings: SearchConfig, read_outline: ReadOutline = lambda _path: None
     ) -> None:
-        self._table, self._words = table, query.words
+        self._table, self._words, self._asked = table, query.words, normalise_line(query.text)
         self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._places, self._numbers = table.places.tolist(), table.numbers.tolist()
@@ -357,16 +357,22 @@ class PassageFinder:
     def find(self, values: Floats, count: int) -> list[Passage]:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
 
-        Of the assistant's own answers none is above a note that is as relevant.
+        Of the assistant's own answers none is above a note that is as relevant, and where the query itself was asked
+        before, none is above any other passage.
         """
         notes = self._table.note_count
         passages = self._find_in(values, 0, notes, count)
-        own_values = [passage.value for passage in passages]
+        own_values, asked = [passage.value for passage in passages], list[Passage]()
         for passage in self._find_in(values, notes, len(values), count):
+            best = self._get_line(passage.best).text
+            if normalise_line(strip_role(best)) == self._asked:
+                asked.append(passage)
+                continue
             as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
-            statements = (line.text.startswith("User: ") and not is_question(line.text) for line in passage.context)
-            is_echo = as_good and not all(statements)
+            is_echo = as_good and (is_question(best) or not best.startswith("User: "))
             passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
+        most = max((passage.value for passage in passages), default=math.inf)
+        passages += [replace(passage, value=min(passage.value, most)) for passage in asked]
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _find_in(self, values: Floats, first: int, last: int, count: int) -> list[Passage]:

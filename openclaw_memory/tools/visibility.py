@@ -220,8 +220,11 @@ def search_for(
     def is_visible(hit: SearchResult) -> bool:
         if not audience.may_see(hit.path):
             return False
+        # A long line comes in pieces, of which only the first names the speaker.
         return hit.source != "sessions" or not all(
-            _is_in(transcript(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
+            (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript()
+            for line in map(str.strip, hit.snippet.splitlines())
+            if line != LEFT_OUT.strip()
         )
 
     def show(hits: Iterable[SearchResult]) -> list[SearchResult]:
@@ -260,9 +263,3 @@ def _write_transcript(messages: Iterable[Message], policies: Policies) -> str:
         for message in messages
     )
     return "\n".join(("", *lines, ""))
-
-
-def _is_in(transcript: str, line: str) -> bool:
-    # A long line comes in pieces, of which only the first names the speaker.
-    line = line.strip()
-    return (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript

@@ -18,7 +18,7 @@ from openclaw_memory.workspace.transcript_formats import get_message
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
 
 # The tools whose answers OpenClaw puts into a conversation as a turn of the user; the reply to it is an echo.
-_RECALLING = ("memory_search", "memory_get")
+RECALLING = ("memory_search", "memory_get")  # the ends of names: `memory_tools` puts that of a memory before them
 _HEARTBEAT = "heartbeat"
 _LATEST_MS = 8.64e15  # JavaScript knows no later time
 
@@ -82,7 +82,7 @@ def render_record(record: Mapping[str, Any], muted: bool, policies: Policies = N
     origin = origin if isinstance(origin, dict) else {}
     if role == "user":
         tool = origin.get("sourceTool")
-        muted = origin.get("kind") == "internal_system" and (tool == _HEARTBEAT or str(tool).endswith(_RECALLING))
+        muted = origin.get("kind") == "internal_system" and (tool == _HEARTBEAT or str(tool).endswith(RECALLING))
     if muted or _is_hidden(record) or _is_hidden(message) or (role == "user" and origin.get("kind") == "inter_session"):
         return "", muted
     # Before lines are joined: of a message of several lines, those that a policy leaves out go alone, and a token that

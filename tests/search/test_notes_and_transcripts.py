@@ -61,12 +61,6 @@ def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(rememb
     assert counted(memory.search("ferry to Texel", max_results=12)) == (8, 4)
 
 
-@EITHER
-def test_places_that_notes_leave_over_go_to_transcripts(remember, embedder):
-    memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, embedder=embedder, config=EVERYTHING)
-    assert counted(memory.search("ferry to Texel")) == (1, 5)
-
-
 @pytest.mark.parametrize("config", [MemoryConfig(), OPENCLAW], ids=["default", "openclaw"])
 def test_a_source_that_is_named_is_searched_alone(remember, config):
     memory = remember(CHATTER | QUIET, config=config)
@@ -75,11 +69,16 @@ def test_a_source_that_is_named_is_searched_alone(remember, config):
     assert counted(memory.search("ferry to Texel", min_score=0.0)) == (4, 2)
 
 
+ANSWERED = [("user", "What is the harbour master called?"), ("assistant", "She is Petronella Vos.")]
+TOLD = [("user", "The harbour master is called Petronella Vos."), ("assistant", "I see."), ("user", "It rains.")]
+
+
 @EITHER
-def test_what_was_said_and_never_written_down_is_found(remember, embedder):
-    said = transcript([("user", "What is the harbour master called?"), ("assistant", "She is Petronella Vos.")])
-    memory = remember(QUIET | {"sessions/a.jsonl": said}, embedder=embedder)
-    best = memory.search("What is the name of the harbour master?")[0]
+@pytest.mark.parametrize("said", [ANSWERED, TOLD])
+def test_what_was_said_and_never_written_down_is_found_though_it_was_asked_in_vain(remember, embedder, said):
+    vain = [("user", "What is the name of the harbour master?"), ("assistant", "I do not know.")]
+    talks = {"sessions/a.jsonl": transcript(said), "sessions/b.jsonl": transcript(vain)}
+    best = remember(QUIET | talks, embedder=embedder).search(vain[0][1])[0]
     assert (best.path, "Petronella Vos" in best.snippet) == ("sessions/a.jsonl", True)
 
 
@@ -87,8 +86,7 @@ def test_what_was_said_and_never_written_down_is_found(remember, embedder):
 def test_whoever_speaks_within_a_turn_is_known_by_name_and_not_by_the_role(remember, embedder):
     talk = [f"{name}: I sold boat number {at}." for at in range(4) for name in ("Anna", "Ben")]
     memory = remember({"sessions/a.jsonl": user(*talk)}, embedder=embedder)
-    best = memory.search("Which boat did Anna sell?", options={"explain": True})[0]
-    assert best.parts["name"] == 0.5
+    assert memory.search("Which boat did Anna sell?", options={"explain": True})[0].parts["name"] == 0.5
 
 
 def test_a_session_whose_id_is_the_question_answers_like_any_other(remember):
@@ -195,8 +193,10 @@ def test_an_answer_of_the_assistant_is_no_better_than_a_note_however_often_it_wa
     assert found[0].confidence == "strong"
 
 
-def test_a_model_is_shown_two_results_of_transcripts_unless_it_asks_for_these(remember):
-    memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, config=EVERYTHING)
+@EITHER
+def test_places_that_notes_leave_over_go_to_transcripts_and_a_model_is_shown_two(remember, embedder):
+    memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, embedder=embedder, config=EVERYTHING)
+    assert counted(memory.search("ferry to Texel")) == (1, 5)
     ask = {"query": "ferry to Texel", "maxResults": 6}
     shown = [memory_tools(memory, source=source)[0].run(ask).artifact for source in (None, "sessions")]
     assert [counted(results) for results in shown] == [(1, 2), (0, 6)]
