@@ -1,6 +1,6 @@
 """The agents of `lives.py`, each put together as the documentation of its memory says.
 
-In LangChain, all but plain summarisation begin a thread with each session, and each summarises at 8 messages. In
+In LangChain, all but plain summarisation begin a thread with each session, and each summarises at 10 messages. In
 LlamaIndex, a session is a `Memory` of about as much, and what it still holds is handed to its block at the end.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from life_model import Message
 if TYPE_CHECKING:
     from life_meter import Meter
 
-SUMMARY = {"trigger": ("messages", 8), "keep": ("messages", 2)}
+SUMMARY = {"trigger": ("messages", 10), "keep": ("messages", 4)}  # a question, a call and its result are three
 WINDOW = {"token_limit": 2_000, "chat_history_token_ratio": 0.1, "token_flush_size": 100}
 ROLES = {"human": "user", "ai": "assistant"}
 
@@ -83,7 +84,7 @@ def plain(meter: Meter, _folder: Path) -> Iterator[ChainAgent]:
 
 
 @contextmanager
-def ours_langchain(meter: Meter, folder: Path) -> Iterator[ChainAgent]:
+def ours_langchain(meter: Meter, folder: Path, max_results: int | None = None) -> Iterator[ChainAgent]:
     """This library in LangChain: tools, recall, transcripts, and the flush before a summary."""
     from langchain_openclaw_memory import (
         OpenClawRecallMiddleware,
@@ -98,7 +99,7 @@ def ours_langchain(meter: Meter, folder: Path) -> Iterator[ChainAgent]:
         memory, model = users.use_template("{user_id}"), langchain_model(meter)
         middleware = [
             OpenClawTranscriptMiddleware(memory),
-            OpenClawRecallMiddleware(memory),
+            OpenClawRecallMiddleware(memory, max_results=max_results),
             OpenClawSummarizationMiddleware(model, memory, **SUMMARY),
         ]
         agent = ChainAgent(model, middleware, memory_tools(memory))
@@ -244,7 +245,7 @@ class LlamaAgent:
 
 
 @contextmanager
-def ours_llama(meter: Meter, folder: Path) -> Iterator[LlamaAgent]:
+def ours_llama(meter: Meter, folder: Path, max_results: int | None = None) -> Iterator[LlamaAgent]:
     """This library in LlamaIndex: tools, and a block that recalls, keeps and flushes."""
     from llama_index_openclaw_memory import OpenClawMemoryBlock, OpenClawToolSpec
 
@@ -254,7 +255,7 @@ def ours_llama(meter: Meter, folder: Path) -> Iterator[LlamaAgent]:
     with Memories(folder / "users", max_open=64) as users:
         memory, model = users.use_template("{user_id}"), llama_model(meter)
         tools = OpenClawToolSpec(memory).to_tool_list()
-        block = OpenClawMemoryBlock(memory, llm=model, tools=tools)
+        block = OpenClawMemoryBlock(memory, llm=model, tools=tools, max_results=max_results)
 
         class Agent(LlamaAgent):
             def block_of(self, _user: str) -> Any:
@@ -319,6 +320,8 @@ def vector_block(meter: Meter, _folder: Path) -> Iterator[LlamaAgent]:
 AGENTS = {
     "ours in LangChain": ours_langchain,
     "ours in LlamaIndex": ours_llama,
+    "ours in LangChain, max_results=6": partial(ours_langchain, max_results=6),
+    "ours in LlamaIndex, max_results=6": partial(ours_llama, max_results=6),
     "LangChain: summary alone": plain,
     "LangGraph: store with embeddings, langmem": langgraph_store,
     "mem0: Qdrant": mem0,

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from life_script import REMEMBER, Statement, find_statements, find_topic
 
 KEPT = 6  # sentences in a summary
-UNKNOWN = "I do not know."
+UNKNOWN, HEARD = "I do not know.", "I see."
 SEARCH, SAVE = ("memory_search", "search_memory"), ("memory_append",)
 DAY = re.compile(r"\b(20\d\d-\d\d-\d\d)\b")
 NO_DAY, TODAY = "", "9999"
@@ -108,7 +108,7 @@ def chat(messages: Sequence[Message], tools: Sequence[str]) -> str | Call:
         return Call(search, [{"query": said}]) if search and not has_called else UNKNOWN
     if save and not has_called and said.startswith(tuple(REMEMBER.values())):
         return Call(save, [{"text": "\n".join(f"{text}." for text in sentences(said))}])
-    return "I see."
+    return HEARD
 
 
 def find_newest(messages: Sequence[Message], topic: str) -> Statement | None:

@@ -32,7 +32,7 @@ from typing import Any
 
 from life_agents import AGENTS
 from life_meter import Meter
-from life_model import UNKNOWN
+from life_model import HEARD, UNKNOWN
 from life_script import Life, Turn, make_lives
 from speed import in_fresh_process, machine
 
@@ -92,7 +92,7 @@ def _live(
                 replies = agent.live(life.user, f"{life.user}-session{number}", [turn.text for turn in turns])
             for turn, text in zip(turns, replies, strict=True):
                 if turn.topic:
-                    yield turn, None if text == UNKNOWN else text.rstrip(".")
+                    yield turn, None if text in (HEARD, UNKNOWN) else text.rstrip(".")
 
 
 @contextmanager

@@ -362,17 +362,17 @@ class PassageFinder:
         """
         notes = self._table.note_count
         passages = self._find_in(values, 0, notes, count)
-        own_values, asked = [passage.value for passage in passages], list[Passage]()
+        own_values, questions = [passage.value for passage in passages], list[Passage]()
         for passage in self._find_in(values, notes, len(values), count):
             best = self._get_line(passage.best).text
             if normalise_line(strip_role(best)) == self._asked:
-                asked.append(passage)
+                questions.append(passage)
                 continue
             as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
             is_echo = as_good and (is_question(best) or not best.startswith("User: "))
             passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
         most = max((passage.value for passage in passages), default=math.inf)
-        passages += [replace(passage, value=min(passage.value, most)) for passage in asked]
+        passages += [replace(passage, value=min(passage.value, most)) for passage in questions]
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _find_in(self, values: Floats, first: int, last: int, count: int) -> list[Passage]:
