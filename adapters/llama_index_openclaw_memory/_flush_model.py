@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.types import Tool
+
 
 Counter: TypeAlias = Callable[[str], int]
 
@@ -36,13 +36,20 @@ def flush(
 
     def bind(tool: Tool) -> FlushModel:
         can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-        tools = [MemoryTool(tool)]
-        ask = partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm)
+        tools, model = [MemoryTool(tool)], cast("Any", llm)
 
-        def ask_model(request: list[Any]) -> ModelReply:
-            return ask([_to_chat_message(message) for message in request])
+        def ask(request: list[Any]) -> ModelReply:
+            messages, calls = [_to_chat_message(message) for message in request], []
+            if can_call:
+                reply = _ask(llm, "chat_with_tools", tools, chat_history=messages)
+                calls = model.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
+            else:
+                reply = _ask(llm, "chat", messages)
+            about = [reply.raw, reply.additional_kwargs, reply.message.additional_kwargs]
+            called = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in calls]
+            return ModelReply(reply.message, reply.message.content or "", called, about)
 
-        return FlushModel(ask=ask_model, can_call=can_call, room=room, count=count)
+        return FlushModel(ask=ask, can_call=can_call, room=room, count=count)
 
     with instrument_tags({**active_instrument_tags.get(), Flush.TAG: True}):
         return run_flush(opened, messages, bind, **options)
@@ -69,23 +76,6 @@ def get_window(llm: LLM) -> int | None:
     except Exception:  # noqa: BLE001 - each raises its own for a name that it does not know
         return None
     return size if size > 0 else None
-
-
-def _ask_with_tools(llm: Any, tools: list[MemoryTool], messages: list[ChatMessage]) -> ModelReply:
-    reply = _ask(llm, "chat_with_tools", tools, chat_history=messages)
-    calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
-    called = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in calls]
-    return _to_model_reply(reply, called)
-
-
-def _ask_plainly(llm: Any, messages: list[ChatMessage]) -> ModelReply:
-    return _to_model_reply(_ask(llm, "chat", messages))
-
-
-def _to_model_reply(reply: ChatResponse, called: Sequence[tuple[str, str, object]] = ()) -> ModelReply:
-    message = reply.message
-    about = [reply.raw, reply.additional_kwargs, message.additional_kwargs]
-    return ModelReply(message, message.content or "", called, about)
 
 
 def _to_chat_message(message: Any) -> ChatMessage:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_openclaw_memory._messages import convert_messages, is_from_user
 from langchain_openclaw_memory.middleware.base import PromptMiddleware, list_tools
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 _TURNS = 64
 
 
-class _Turn(NamedTuple):
-    """Identify a user message that is being answered, and the question to look up."""
-
-    folder: Path
-    session: Session | None
-    message_id: str | None
-    question: str
+# A user message that is being answered: the folder of the memory, the session, the id of the message, and its text.
+_Turn: TypeAlias = tuple[Path, Session | None, str | None, str]
 
 
 class OpenClawRecallMiddleware(PromptMiddleware):
@@ -90,7 +85,7 @@ class OpenClawRecallMiddleware(PromptMiddleware):
             return request, None
 
         def recall_block(memory: Memory, session: Session | None) -> tuple[_Turn, str]:
-            turn = _Turn(memory.workspace.root, session, message.id, query)
+            turn = memory.workspace.root, session, message.id, query
             return turn, self._get_block(memory, turn, request.messages)
 
         turn, block = self._read_memory(recall_block) or (None, "")
@@ -105,7 +100,8 @@ class OpenClawRecallMiddleware(PromptMiddleware):
             if (block := self._blocks.get(turn)) is not None:
                 return block
         in_view = convert_messages(messages)  # read only when something of a transcript was found
-        block = self._recall(memory, turn.question, session_key=turn.session, in_view=in_view)
+        _, session, _, question = turn
+        block = self._recall(memory, question, session_key=session, in_view=in_view)
         with self._lock:
             remember(self._blocks, turn, block, _TURNS)
         return block

@@ -146,9 +146,8 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 seen_log.size = -1  # where writing fails, what was noted is not true
                 if entries := _make_entries(messages, log, seen_log):
                     fitted = [log.fit_entry(entry) for entry in entries]
-                    refused = _append(log, [entry for entry, _ in fitted])
-                    written = entries if refused is None else _find_written(entries, log)
-                    if any(usage := _count_tokens(messages, written)):
+                    ids, refused = _append(log, [entry for entry, _ in fitted])
+                    if any(usage := _count_tokens(messages, [entry for entry in entries if entry["id"] in ids])):
                         memory.sessions.flush(session).add_tokens(*usage)
                     if refused is not None:
                         words = f"not all messages of session {session.key!r} are in its transcript: {refused}"
@@ -174,21 +173,16 @@ def _find_id(memory: Memory, session: Session) -> str:
     return session.id or memory.sessions.flush(session).session.id or session.key
 
 
-def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
-    """Write entries, without those that are never to be stored; return why one was refused."""
+def _append(log: Any, entries: Sequence[dict[str, Any]]) -> tuple[list[str], PolicyError | None]:
+    """Write entries without those that are never to be stored; return their ids, and why one was refused."""
     try:
-        log.append_entries(entries)
+        return log.append_entries(entries), None
     except PolicyError as error:
+        ids: list[str] = []
         for entry in entries:
             with suppress(PolicyError):
-                log.append_entries([entry])
-        return error
-    return None
-
-
-def _find_written(entries: Sequence[dict[str, Any]], log: Any) -> list[dict[str, Any]]:
-    there = {entry.get("id") for entry in log.read_entries()}
-    return [entry for entry in entries if entry["id"] in there]
+                ids += log.append_entries([entry])
+        return ids, error
 
 
 def _count_tokens(messages: Sequence[BaseMessage], entries: Sequence[dict[str, Any]]) -> tuple[int, int]:
