@@ -257,7 +257,7 @@ UNSAID: dict[str, Files] = {
     ),
 }
 UNANSWERED: dict[str, Files] = {
-    "locks_are_links": dict(zip(LOCKS, (SECRET, MADE, SECRET), strict=True)),
+    "locks_are_links": dict(zip(LOCKS, (SECRET, MADE), strict=True)),
     "locks_are_hard_links": dict.fromkeys(LOCKS, HardLink("secret.md")),
     "locks_are_pipes": dict.fromkeys(LOCKS, PIPE),
     "todays_notes_are_none": dict.fromkeys(
