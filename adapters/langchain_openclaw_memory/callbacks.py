@@ -109,8 +109,8 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         configurable = config.get("configurable") or {}
         ids = (values.get(name) for values in (about, configurable) for name in ("thread_id", "session_id"))
         names = {**configurable, "thread_id": next((name for name in ids if name), None)}
-        config = {**config, "metadata": {**(config.get("metadata") or {}), **about}, "configurable": names}
-        leased = lease_conversation(self.memory, self.session_key, config)
+        run: Any = {**config, "metadata": {**(config.get("metadata") or {}), **about}, "configurable": names}
+        leased = lease_conversation(self.memory, self.session_key, run)
         if about.get("lc_source") == SUMMARY_SOURCE:
             self._detector.begin_summary(leased, list(convert_messages(conversation)))
         else:
