@@ -35,7 +35,7 @@ SILENT = {
     SessionLog: """append append_entry append_message events files fit_entry folder keep keep_named keep_transcript parent_session path
         read_branch read_entries read_messages read_messages_since session_id size write_messages zone""",
     Records: "describe_result list_problems",
-    Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors is_same_vector list_problems",
+    Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
     DocumentFiles: "sync write",
 }
 DAY = "memory/2026-11-21.md"

@@ -62,11 +62,7 @@ def answer(
 
 
 def _search_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
-    vector = _get_vector(origins, query)
-    if not query.node_ids:
-        return _find_nearest(origins, vector, query.similarity_top_k, where)
-    # A few that are named are compared one by one: to look for them among all others would take longer.
-    return _select_diverse(origins, vector, _list_documents(origins, query, where), query.similarity_top_k, 1)
+    return _find_nearest(origins, _get_vector(origins, query), query.similarity_top_k, where)
 
 
 def _find_nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Scored:
@@ -132,21 +128,11 @@ def _list_documents(origins: VectorOrigins, query: VectorStoreQuery, where: Wher
 
 def _get_vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     """Return the vector of a query, of dims numbers, as it came or made here."""
-    import numpy as np
-
     if query.query_embedding is None and not query.query_str:
         raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
     model = origins.get_embedding() if query.query_embedding is None else None
     origins.check(origins.get_query_model(query))
-    raw = query.query_embedding if model is None else model.get_query_embedding(query.query_str or "")
-    try:
-        vector = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise QueryError(f"query_embedding must be a list of numbers, not {raw!r:.80}") from error
-    if not np.isfinite(vector).all():
-        raise EmbedderError("the vector of the query holds a NaN or an infinity: check the embedder")
-    numbers: list[float] = vector.tolist()
-    return numbers
+    return query.query_embedding or [] if model is None else model.get_query_embedding(query.query_str or "")
 
 
 def _check_names(name: str, ids: Any) -> frozenset[str]:

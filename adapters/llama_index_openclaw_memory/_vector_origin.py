@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import BaseNode, MetadataMode
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
     from openclaw_memory import Memory
-    from openclaw_memory.types import Matrix
+    from openclaw_memory.types import Matrix, Vector
 
 # The source of vectors whose model is unknown: they are in the index alone, and made again once it is named.
 UNKNOWN_SOURCE = VectorSource(VectorSource.UNNAMED, VectorSource.UNNAMED)
@@ -104,7 +104,7 @@ class VectorOrigins:
         for sample in nodes:
             if any(sample.embedding or []) and (texts := _list_texts(sample)):
                 vectors = zip(texts.values(), embedder.embed_documents(list(texts)), strict=True)
-                modes = (mode for mode, row in vectors if Documents.is_same_vector(row, sample.embedding))
+                modes = (mode for mode, row in vectors if _is_same(row, sample.embedding))
                 if (mode := next(modes, None)) is not None:
                     return make_source(embedder, mode)
                 if self.theirs is None:
@@ -154,6 +154,14 @@ def make_source(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> 
         return embedder.embed_documents([to_node(document).get_content(mode) for document in documents])
 
     return VectorSource(embedder.identity, embedder.model, make)
+
+
+def _is_same(vector: Vector, candidate: Any) -> bool:
+    """Tell whether two vectors are those of one text by one model: of equal shape and nearly the same direction."""
+    import numpy as np
+
+    row = np.asarray(candidate, dtype=np.float64)
+    return vector.shape == row.shape and float(vector @ row) >= 0.99 * float(np.linalg.norm(row))
 
 
 def _list_texts(node: BaseNode) -> dict[str, MetadataMode]:

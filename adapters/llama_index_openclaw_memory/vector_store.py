@@ -60,7 +60,15 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     session_key: str | None = Field(default=None, exclude=True)
     include_notes: bool = Field(default=False, exclude=True)
 
-    def __init__(self, memory: MemoryChoice, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        memory: MemoryChoice,
+        embed_model: BaseEmbedding | None = None,
+        *,
+        collection: str | None = None,
+        session_key: str | None = None,
+        include_notes: bool = False,
+    ) -> None:
         """Make a store over an open memory.
 
         Args:
@@ -68,19 +76,20 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are in the index alone; naming it later is enough.
-            fields: `session_key` says where answers are read, as for `OpenClawToolSpec`. `collection` names a
-                collection: its nodes lie in `memory/notes/<collection>/` with ids of their own, and only these are
-                found and deleted. `include_notes=True` has searches find people's notes and transcripts too.
+            collection: A name: nodes lie in `memory/notes/<collection>/` with ids of their own, and only these are
+                found and deleted. Default: nodes in no collection.
+            session_key: Where answers are read, as for `OpenClawToolSpec`.
+            include_notes: Whether searches find people's notes and transcripts too.
 
         Raises:
             TypeError: `memory` is not a memory.
-            ConfigError: `embed_model` is not an embedding of LlamaIndex, or a field is unknown.
+            ConfigError: `embed_model` is not an embedding of LlamaIndex.
         """
-        if unknown := fields.keys() - type(self).model_fields:
-            raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
             check_embedding(embed_model)
-        super().__init__(**{**fields, "memory": RunMemory.read_choice(memory), "embed_model": embed_model})
+        own: dict[str, Any] = {"memory": RunMemory.read_choice(memory), "embed_model": embed_model}
+        own |= {"collection": collection, "session_key": session_key, "include_notes": include_notes}
+        super().__init__(**own)
 
     @classmethod
     def from_params(
@@ -91,7 +100,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             folder: The folder.
             embed_model: As for the class.
-            fields: As for the class.
+            **fields: As for the class.
 
         Raises:
             WorkspaceError: The folder cannot be made or read.

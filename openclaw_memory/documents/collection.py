@@ -110,19 +110,6 @@ class Documents:
         self.files = DocumentFiles(workspace, self._cache, service, search, hidden)
         self._collection = ""
 
-    @staticmethod
-    def is_same_vector(vector: Vector, candidate: Any) -> bool:
-        """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
-
-        Args:
-            vector: A vector of length 1, shape (dims,).
-            candidate: A vector of any length.
-        """
-        import numpy as np
-
-        row = np.asarray(candidate, dtype=np.float64)
-        return vector.shape == row.shape and float(vector @ row) >= 0.99 * float(np.linalg.norm(row))
-
     def get_collection(self, name: str | None) -> Self:
         """Return the documents of a collection, in `memory/notes/<name>/`: only these are found in it.
 
@@ -516,8 +503,6 @@ class Documents:
             WriteError, WorkspaceError: A file cannot be written or read. Likewise.
         """
         self._service.check_open()
-        if source.make is None:
-            raise EmbedderError(f"{source.identity!r} cannot make vectors: pass a VectorSource with its make=")
         self._vectors.use(source)
         outdated = [document for document in self.iterate() if document.model != source.identity]
         for first in range(0, len(outdated), AT_ONCE):

@@ -30,7 +30,7 @@ class DocumentLocations:
     def __init__(self, cache: DocumentCache, service: IndexService) -> None:
         self._root, self._cache, self._service = cache.files.root, cache, service
         # The folders of documents with their stamps then, and the names of their files, as `Whereabouts` has them.
-        self._followed: tuple[Mapping[str, int], AbstractSet[str]] = ({}, frozenset())
+        self._followed: tuple[Mapping[str, int], set[str]] = ({}, set())
 
     @property
     def is_followed(self) -> bool:
@@ -77,12 +77,13 @@ class DocumentLocations:
         if was_followed:
             stamps = self._read_stamps([*stamps, *{path.rpartition("/")[0] for path in changed}])
             exists = {documents.fold_path(path): os.path.lexists(self._root / path) for path in changed}
-            names = {*names, *exists} - {name for name, is_there in exists.items() if not is_there}
+            names |= exists.keys()
+            names -= {name for name, is_there in exists.items() if not is_there}
         else:
             stamps, names = self._read_folders()
         report = self._service.sync(prepare=prepare, only_written=was_followed)
         is_whole = report.ok and not any(skipped.path.startswith(f"{DOCUMENTS_FOLDER}/") for skipped in report.skipped)
-        self._followed = (stamps, names) if is_whole else ({}, frozenset())
+        self._followed = (stamps, names) if is_whole else ({}, set())
 
     def _find_indexed(self, keys: Sequence[str], names: AbstractSet[str]) -> dict[str, list[str]] | None:
         """Return the files of documents by the index; None if the files hold something else."""

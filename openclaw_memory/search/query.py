@@ -6,7 +6,7 @@ import math
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from itertools import filterfalse, pairwise
 from typing import NamedTuple
@@ -136,8 +136,8 @@ def parse_query(text: str, languages: Sequence[str] = (DEFAULT_LANGUAGE,), today
     )
 
 
-def match_file_name(text: str) -> Callable[[str], bool] | None:
-    """Return a test whether a query names the note at a path, or None if it names no file.
+def match_file_name(text: str) -> Callable[[Collection[str]], list[str]] | None:
+    """Return a function that selects the paths of the notes that a query names, or None if it names no file.
 
     A query names a note if it is its path or file name, or contains its file name with the ending. It never names a
     transcript, whose beginning answers nothing and may be too long to read.
@@ -153,12 +153,14 @@ def match_file_name(text: str) -> Callable[[str], bool] | None:
 
     find_name = re.compile("|".join(map(re.escape, filter(None, parts)))).search
 
-    def is_named(path: str) -> bool:
-        is_likely = not path.isascii() or find_name(path.lower())
-        is_note = is_likely and not get_plain_name(path).endswith(".jsonl")
-        return bool(is_note) and any(rank_path_match(name, path) for name in names)
+    def select_named(paths: Collection[str]) -> list[str]:
+        every = "\n".join(paths)
+        some = paths if not every.isascii() or find_name(every.lower()) else ()  # none of many, as a rule
+        likely = (path for path in some if not path.isascii() or find_name(path.lower()))
+        notes = (path for path in likely if not get_plain_name(path).endswith(".jsonl"))
+        return [path for path in notes if any(rank_path_match(name, path) for name in names)]
 
-    return is_named
+    return select_named
 
 
 def compute_rarity(frequency: int, count: int) -> float:

@@ -184,14 +184,14 @@ def _share_words(task: Query, candidates: Candidates) -> dict[int, float]:
 
 def _show_named(index: IndexView, query: Query, request: SearchRequest, candidates: Candidates) -> list[SearchResult]:
     """Return the beginnings of the files that the query names, if all of their chunks pass the filter."""
-    is_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
-    if is_named is None or only.phrases:
+    select_named, only, results = match_file_name(query.text), request.filter, list[SearchResult]()
+    if select_named is None or only.phrases:
         return results
     test, passes = request.where or (lambda *_: True), request.passes or bool
     excluded = find_excluded(index.store, request, index.languages)
     names = {*map(fold_name, split_link(query.text))}
     paths = {own.path for own in candidates.chunks if names & {*str(own.chunk.metadata.get(NAMES) or "").split("\n")}}
-    for path in (path for path in index.store.get_files() if (path in paths or is_named(path)) and passes(path)):
+    for path in filter(passes, sorted(paths.union(select_named(index.store.get_files())))):
         chunks = index.store.get_file_chunks(path)
         is_allowed = all(test(stored.path, stored.chunk.metadata) and stored.id not in excluded for stored in chunks)
         if chunks and is_allowed and only.source in (None, chunks[0].source):

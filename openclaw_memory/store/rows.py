@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import apsw
 
 # All files, by the state that they were read in.
-FileCache: TypeAlias = dict[tuple[Any, ...], Mapping[str, FileRecord]]
+# By the state of the files, their records at an earlier one, and the paths of those that were written since.
+FileCache: TypeAlias = dict[tuple[Any, ...], tuple[Mapping[str, FileRecord], set[str]]]
 
 META_KEY = "memory_index_meta_v1"
 FILES_CHANGE = "files_change"  # the row of meta that has another value after each change of files
-STATE_ROWS = (INDEX_ID, FILES_CHANGE)
-STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {STATE_ROWS} ORDER BY key"
+STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {(INDEX_ID, FILES_CHANGE)} ORDER BY key"
 # The row of meta that names the last writes, for those who keep a part of the index in memory: the token of each, the
 # ids of the chunks that it removed, and of those whose terms it changed; the latest last.
 CHANGES = "changes"
@@ -195,13 +195,25 @@ def read_log(row: object) -> list[list[Any]]:
 def load_files(db: apsw.Connection, cache: FileCache) -> Mapping[str, FileRecord]:
     """Return all files by their paths: the same object as long as none has changed."""
     state = tuple(fetch(db, STATE_OF_FILES))
-    if len(state) < len(STATE_ROWS):  # nothing is indexed
-        return find_files(db)
-    if (records := cache.get(state)) is None:
-        records = MappingProxyType(find_files(db))
+    records, later = cache.get(state, (None, set[str]()))
+    if records is None or later:
+        written = {*later}
+        read = find_files(db, *([] if records is None else ["paths", json.dumps([*written])]))
+        kept = ((path, record) for path, record in (records or {}).items() if path not in written)
+        records = MappingProxyType(dict(sorted((*kept, *read.items()))))
         cache.clear()
-        cache[state] = records
+        cache[state] = records, set()
     return records
+
+
+@contextmanager
+def follow_files(db: apsw.Connection, cache: FileCache, paths: Iterable[str]) -> Iterator[None]:
+    """Have `load_files` read only the files at these paths again, which are those that the block writes."""
+    records, later = cache.get(tuple(fetch(db, STATE_OF_FILES)), (None, set[str]()))
+    yield
+    if records is not None:
+        later.update(paths)
+        cache[tuple(fetch(db, STATE_OF_FILES))] = records, later
 
 
 def find_files(db: apsw.Connection, by: str = "", *values: str) -> dict[str, FileRecord]:

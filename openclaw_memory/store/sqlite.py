@@ -247,12 +247,6 @@ class SqliteStore:
         schema.create_tables(db)
         return db
 
-    def _copy_with(self, connections: Connections) -> Self:
-        """Return this store with other connections."""
-        store = copy(self)
-        store.path, store._connections = connections.path, connections
-        return store
-
     def read_meta(self) -> IndexMeta | None:
         """Return the description of the index; None when it is new. The first vectors set `dims`."""
         with self._connections.read() as db:
@@ -287,7 +281,9 @@ class SqliteStore:
         """Forget all files and chunks, store `meta`, and begin a build; return its name. Vectors are kept."""
         name = os.urandom(8).hex()
         with self._connections.write() as db:
-            self._clear(db)
+            if self._vector_error is None:
+                db.execute("DROP TABLE IF EXISTS chunk_vectors")
+            schema.renew_tables(db)
             rows.write_meta(db, replace(meta, building=name))
             model_id = vector_rows.add_model(db, meta.identity, meta.dims)
             vector_rows.copy_dims(db)
@@ -297,17 +293,6 @@ class SqliteStore:
                 shrink_vectors(db, model_id, dims)
             rebuild.record_removal(db, erase=True)
         return name
-
-    def _clear(self, db: apsw.Connection) -> None:
-        """Make the tables of files and chunks again, empty; vectors are kept."""
-        if self._vector_error is None:
-            db.execute("DROP TABLE IF EXISTS chunk_vectors")
-        schema.renew_tables(db)
-
-    def _finish(self, build: str) -> None:
-        """Mark the build of this name as complete, unless another one has begun since."""
-        with self._connections.write() as db:
-            db.execute(rows.FINISH, (rows.META_KEY, build))
 
     def _publish(self, built: Self) -> None:
         """Take over the content of `built`; the texts in `meta` stay as they are here.
@@ -348,7 +333,8 @@ class SqliteStore:
             StoreError: A vector_key was not added before, no build was ever begun, or another one was begun since, for
                 another model or chunking than the rows were `made_for`; nothing is changed.
         """
-        with self._connections.write() as db:
+        paths = [record.path for record, _ in files]
+        with self._connections.write() as db, rows.follow_files(db, self._file_cache, paths):
             rows.check_meta(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
@@ -377,7 +363,7 @@ class SqliteStore:
         Raises:
             StoreError: As `replace_files`; or the file is not indexed.
         """
-        with self._connections.write() as db:
+        with self._connections.write() as db, rows.follow_files(db, self._file_cache, [record.path]):
             rows.check_meta(db, made_for)
             dims, vector_ids = vector_rows.find_ids(db, chunks, made_for)
             lines = rows.list_stored_lines(db, [record.path], from_line)
@@ -388,8 +374,8 @@ class SqliteStore:
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
-        with self._connections.write() as db:
-            removals = list(paths)
+        removals = list(paths)
+        with self._connections.write() as db, rows.follow_files(db, self._file_cache, removals):
             document_rows.remove_rows(db, removals)
             count, removed = rows.remove_files(db, removals)
             self._update_codes(db, vector_rows.read_dims(db), removed, [])
@@ -666,7 +652,9 @@ class SqliteStore:
 
     def _open_pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
-        return self._copy_with(Pinned(db, self.path))
+        store = copy(self)
+        store._connections = Pinned(db, self.path)
+        return store
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):
@@ -706,8 +694,9 @@ class _Build:
 
     def publish(self) -> None:
         try:
-            if self._name is not None:
-                self.store._finish(self._name)
+            if self._name is not None:  # it is complete, unless another one has begun since
+                with self.store._connections.write() as db:
+                    db.execute(rows.FINISH, (rows.META_KEY, self._name))
             if self._live is not None:
                 self._live._publish(self.store)
         finally:

@@ -22,7 +22,7 @@ WITHOUT_TEXT = {
     Notes: "sync_soon delete",
     Sessions: "",
     Control: "list_sealed reseal",
-    Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors is_same_vector list_problems rebuild_vectors",
+    Documents: "Filter compile_filter count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete search sync",
     # `list_all` is for upkeep; what `sign` and `list_unsigned` show has a test of its own.
     Records: "expire forget list_all list_unsigned sign",

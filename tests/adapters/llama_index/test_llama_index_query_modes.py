@@ -121,7 +121,7 @@ def test_what_is_no_query_is_refused_with_what_to_ask(given):
         ({"mode": "nearest"}, r"'nearest' is not a mode.*default"),
         ({"mode": "sparse", "query_str": None}, "'sparse' searches by words"),
         *[({"similarity_top_k": k}, "similarity_top_k") for k in (-1, None, 1.5, True)],
-        *[({"query_embedding": vector}, "query") for vector in ([float("nan")] * 64, ["one"] * 64, "one")],
+        *[({"query_embedding": vector}, "vector") for vector in ([float("nan")] * 64, ["one"] * 64, "one")],
         ({"query_embedding": [1.0, 0.0, 0.0]}, r"query vector has shape \(3,\).*64 dimensions"),
         *[({name: "venue"}, rf"{name} must be a list.*\['venue'\]") for name in ("node_ids", "doc_ids")],
     ):

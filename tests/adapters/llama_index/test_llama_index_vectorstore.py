@@ -47,7 +47,7 @@ def test_what_is_no_memory_or_no_embedding_is_refused(memory):
         OpenClawVectorStore("notes")
     with pytest.raises(ConfigError, match="embed_model"):
         OpenClawVectorStore(memory, embed_model="local")
-    with pytest.raises(ConfigError, match="collection_name"):
+    with pytest.raises(TypeError, match="collection_name"):
         OpenClawVectorStore(memory, collection_name="notes")
 
 
