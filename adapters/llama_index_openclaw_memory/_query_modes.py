@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
@@ -12,9 +12,6 @@ from llama_index_openclaw_memory._filters import Where, build_filter
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
-
-if TYPE_CHECKING:
-    from openclaw_memory.types import Vector
 
 Scored: TypeAlias = list[tuple[Document, float]]
 
@@ -103,10 +100,32 @@ def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
 
 
 def _search_diverse(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
+    """Return nodes that are near to a vector and repeat nothing, in the order they are chosen, with scores.
+
+    They go by the vectors they came with, or else by those of their chunks. Each is the one of the rest with the
+    largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where the likeness is that to the one
+    chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by nearness alone.
+    """
+    import numpy as np
+
     threshold, k = _check_share("mmr_threshold", query.mmr_threshold, 0.5), query.similarity_top_k
     vector = _get_vector(origins, query)
-    near = _find_nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * k), where)
-    return _select_diverse(origins, vector, (document for document, _ in near), k, threshold)
+    near = [document for document, _ in _find_nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * k), where)]
+    rows = origins.documents.get_vectors(near, origins.model_there)
+    embedded = [(document, row) for document, row in zip(near, rows, strict=True) if row is not None]
+    if not embedded:
+        return []
+    query_vector = np.asarray(vector, dtype=np.float64)
+    matrix = np.asarray([row for _, row in embedded], dtype=np.float64)
+    near_by = matrix @ (query_vector / (float(np.linalg.norm(query_vector)) or 1.0)) * threshold
+    score, left = near_by.copy(), np.ones(len(embedded), dtype=bool)
+    selection: Scored = []
+    while len(selection) < min(k, len(embedded)):
+        at = int(np.argmax(np.where(left, score, -np.inf)))
+        selection.append((embedded[at][0], float(score[at])))
+        left[at] = False
+        score = near_by - (1 - threshold) * (matrix @ matrix[at])
+    return selection
 
 
 _MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery, Where | None], Scored]] = {
@@ -171,37 +190,3 @@ def _fuse(dense: Scored, sparse: Scored, alpha: float) -> Scored:
             before = total.get(document.id, (document, 0.0))[1]
             total[document.id] = (document, before + weight * share)
     return sorted(total.values(), key=lambda pair: -pair[1])
-
-
-def _select_diverse(
-    origins: VectorOrigins, vector: Sequence[float], near: Iterable[Document], k: int, threshold: float
-) -> Scored:
-    """Return k documents that are near to a vector and repeat nothing, in the order they are chosen, with scores.
-
-    They go by the vectors they came with, or else by those of their chunks. Each is the one of the rest with the
-    largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where the likeness is that to the one
-    chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by nearness alone.
-    """
-    import numpy as np
-
-    there, documents = origins.model_there, list(near)
-    if there is None and not origins.is_own(None):
-        return []
-    rows: list[Vector | None] = origins.documents.get_vectors(documents, there)
-    embedded = [(document, row) for document, row in zip(documents, rows, strict=True) if row is not None]
-    if not embedded:
-        return []
-    query_vector = np.asarray(vector, dtype=np.float64)
-    matrix = np.asarray([row for _, row in embedded], dtype=np.float64)
-    if matrix.shape[1:] != query_vector.shape:
-        shape, dims = query_vector.shape, matrix.shape[1]
-        raise EmbedderError(f"the query vector has shape {shape}, the nodes have vectors of {dims} dimensions")
-    near_by = matrix @ (query_vector / (float(np.linalg.norm(query_vector)) or 1.0)) * threshold
-    score, left = near_by.copy(), np.ones(len(embedded), dtype=bool)
-    selection: Scored = []
-    while len(selection) < min(k, len(embedded)):
-        at = int(np.argmax(np.where(left, score, -np.inf)))
-        selection.append((embedded[at][0], float(score[at])))
-        left[at] = False
-        score = near_by - (1 - threshold) * (matrix @ matrix[at])
-    return selection

@@ -199,8 +199,8 @@ def load_files(db: apsw.Connection, cache: FileCache) -> Mapping[str, FileRecord
     if records is None or later:
         written = {*later}
         read = find_files(db, *([] if records is None else ["paths", json.dumps([*written])]))
-        kept = ((path, record) for path, record in (records or {}).items() if path not in written)
-        records = MappingProxyType(dict(sorted((*kept, *read.items()))))
+        pairs = ((path, record) for path, record in (records or {}).items() if path not in written)
+        records = MappingProxyType(dict(sorted((*pairs, *read.items()))))
         cache.clear()
         cache[state] = records, set()
     return records
