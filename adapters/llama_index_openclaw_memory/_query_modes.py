@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
@@ -151,7 +151,7 @@ def _get_vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[flo
         raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
     model = origins.get_embedding() if query.query_embedding is None else None
     origins.check(origins.get_query_model(query))
-    return query.query_embedding or [] if model is None else model.get_query_embedding(query.query_str or "")
+    return cast("Any", query.query_embedding) if model is None else model.get_query_embedding(query.query_str or "")
 
 
 def _check_names(name: str, ids: Any) -> frozenset[str]:

@@ -1,12 +1,8 @@
 """Every mode of a query, and what it may be restricted to."""
 
+import numpy as np
 import pytest
-from llama_index.core.vector_stores.types import (
-    FilterCondition,
-    MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryMode,
-)
+from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, one_filter
 
@@ -72,7 +68,7 @@ def test_words_are_searched_by_as_many_as_are_asked_for(own):
     assert own.query(asking("launch ferry", 2, "text_search")).ids == own.query(asking("launch ferry", 2, "sparse")).ids
     assert len(own.query(asking("launch ferry", 2, "sparse", sparse_top_k=1)).ids) == 1
     with pytest.raises(QueryError, match="query_str"):
-        own.query(VectorStoreQuery([1.0], mode=VectorStoreQueryMode.SPARSE))
+        own.query(VectorStoreQuery([1.0], mode="sparse"))
 
 
 @pytest.mark.usefixtures("note")
@@ -105,8 +101,8 @@ def test_alpha_leads_from_the_order_of_words_to_that_of_vectors(own):
 
 
 def test_of_zeros_every_node_is_as_near_and_no_count_finds_nothing(given):
-    for node_ids in (None, [*FACTS]):
-        found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
+    for node_ids, zeros in ((None, [0.0] * 64), ([*FACTS], np.zeros(64)), ([*FACTS], np.zeros(64, np.float32))):
+        found = given.query(VectorStoreQuery(zeros, 9, node_ids=node_ids))
         assert (set(found.ids), found.similarities) == (set(FACTS), [0.0] * len(FACTS))
     for mode in ("default", "hybrid", "text_search", "mmr"):
         assert given.query(asking("mill", 0, mode, WORDS)).ids == []
