@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types import Matrix, Vector
 
-    # From the code of a query, shape (1, dims), and those of chunks, shape (n, dims), to their products, shape (n,).
-
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
 MAX_FREQUENCIES = 50_000  # that are kept, 5 MB

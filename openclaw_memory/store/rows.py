@@ -26,7 +26,6 @@ from openclaw_memory.types.files import SOURCES
 if TYPE_CHECKING:
     import apsw
 
-# All files, by the state that they were read in.
 # By the state of the files, their records at an earlier one, and the paths of those that were written since.
 FileCache: TypeAlias = dict[tuple[Any, ...], tuple[Mapping[str, FileRecord], set[str]]]
 
