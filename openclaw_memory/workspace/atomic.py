@@ -134,9 +134,9 @@ class OpenFolder:
             files: The name, the content, and the stat that the file must still have; None for a new file.
 
         Raises:
-            WriteError: A file has changed since its stat: an editor does not know of our lock. Those before it are
-                replaced, those after it are as they were.
-            OSError: A file cannot be written. All are as they were.
+            WriteError: A file has changed since its stat: an editor does not know of our lock; or one of several cannot
+                be replaced. Those before it are replaced, those after it are as they were.
+            OSError: A file cannot be written, or the only one not be replaced. All are as they were.
         """
         self.sweep()
         is_many = len(files) >= _MANY and sys.platform == "linux"
@@ -147,8 +147,10 @@ class OpenFolder:
             for temporary, (name, _, expected) in zip(temporaries, files, strict=True):
                 self._check_unchanged(name, expected)
                 os.replace(temporary, self.prefix + name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-        except BaseException:
+        except BaseException as error:
             self.sweep()
+            if isinstance(error, OSError) and error.filename2 and len(files) > 1:  # the name that it could not take
+                raise to_write_error(error, self._join(os.path.basename(error.filename2))) from error
             raise
         self.flush(*(name for name, _, _ in files[-1:]))
 
@@ -157,12 +159,10 @@ class OpenFolder:
         temporary = self.prefix + _TEMPORARY.format(secrets.token_hex(8))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, 0o600, dir_fd=self.descriptor)
-        try:
+        with open(descriptor, "wb", buffering=0):
             _fill(descriptor, data, old)
             if confirm:
                 os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         return temporary
 
     def remove_all(self, files: Sequence[tuple[str, os.stat_result]]) -> None:
