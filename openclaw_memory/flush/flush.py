@@ -178,11 +178,8 @@ class Flush:
             state, size = self.state, self.log.size
             if log_bytes is not None:  # another program may have come further, unless the transcript was made again
                 size = max(log_bytes, state.compacted_bytes if state.compacted_bytes <= size else 0)
-            self.cycle.save(
-                compaction_count=state.compaction_count + 1,
-                compacted_bytes=size,
-                **({"context_tokens": tokens} if tokens else {}),
-            )
+            changes = {"context_tokens": tokens} if tokens else {}
+            self.cycle.save({"compaction_count": 1}, compacted_bytes=size, **changes)
 
     def add_tokens(self, input_tokens: int, output_tokens: int, context_tokens: int | None = None) -> None:
         """Add the tokens of calls of the model to the counts of the session in `sessions.json`.
@@ -192,13 +189,8 @@ class Flush:
             output_tokens: The tokens that it has written, at least 0.
             context_tokens: The size of the conversation with the latest call, by default that of the one call.
         """
-        with self.cycle.lock:
-            state = self.state
-            self.cycle.save(
-                input_tokens=(state.input_tokens or 0) + input_tokens,
-                output_tokens=(state.output_tokens or 0) + output_tokens,
-                context_tokens=context_tokens or input_tokens + output_tokens,
-            )
+        counts = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        self.cycle.save(counts, context_tokens=context_tokens or input_tokens + output_tokens)
 
     def notify(self) -> None:
         """Report to the owner of the flush that something was written."""

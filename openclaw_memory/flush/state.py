@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -190,6 +191,7 @@ class FlushCycle:
         self.lock = threading.RLock()
         self.turns: weakref.WeakSet[Any] = weakref.WeakSet()  # of `FlushTurn`: one that its driver dropped is over
         self.unsaved: dict[str, Any] = {}  # could not be written yet
+        self._added = Counter[str]()  # nor could what these counts grew by
         self._disk = SessionState()  # the latest state on disk while the key was this session's
         self._is_new, self._has_warned = is_new, False
 
@@ -201,17 +203,18 @@ class FlushCycle:
                 self._follow(_parse(_read(self.folder)[0].get(self.session.key)))
             except OpenClawMemoryError as error:
                 self.warn_once(error)
-            return msgspec.structs.replace(self._disk, **self.unsaved)
+            return msgspec.structs.replace(self._disk, **self._list_changes(self._disk))
 
     @property
     def is_busy(self) -> bool:
         """True if a turn of the session is under way in this program."""
         return any(turn.outcome is None for turn in self.turns.copy())
 
-    def save(self, **changes: Any) -> bool:
+    def save(self, added: Mapping[str, int] | None = None, **changes: Any) -> bool:
         """Write fields of the state; return False if they cannot be written: they are kept, and written with the next.
 
         Args:
+            added: By how much counts grow, which other programs count too.
             **changes: Fields of `SessionState`.
         """
 
@@ -225,12 +228,14 @@ class FlushCycle:
                 return False
             chat_type = self.session.kind or disk.chat_type or get_chat_type(self.session.key)
             base = {"compaction_count": disk.compaction_count} if is_own else msgspec.structs.asdict(SessionState())
-            fields = {**base, **self.unsaved, "session_id": self.session.id, "chat_type": chat_type}
+            unsaved = self._list_changes(disk if is_own else SessionState())
+            fields = {**base, **unsaved, "session_id": self.session.id, "chat_type": chat_type}
             entries[self.session.key] = _update_entry(entry, fields, entries)
             return True
 
         with self.lock:
             self.unsaved |= changes
+            self._added.update(added or {})
             try:
                 state = _parse(_rewrite(self.folder, edit).get(self.session.key))
             except OpenClawMemoryError as error:
@@ -239,7 +244,12 @@ class FlushCycle:
             self._follow(state)
             if state.session_id == self.session.id:
                 self.unsaved = {}
+                self._added.clear()
             return True
+
+    def _list_changes(self, state: SessionState) -> dict[str, Any]:
+        """Return the fields that are not written yet, of a session with this state on disk."""
+        return {**self.unsaved, **{name: (getattr(state, name) or 0) + more for name, more in self._added.items()}}
 
     def warn_once(self, error: OpenClawMemoryError) -> None:
         """Warn once that the state is kept in memory.

@@ -436,17 +436,23 @@ def in_threads(works) -> None:
 @pytest.mark.fault(30)
 def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
     # Before a compaction nobody waits for the turn of another process.
-    turns = [flush_of().begin(176_000, compacting=True) for _ in range(4)]
+    flushes = [flush_of() for _ in range(4)]
+    turns = [flush.begin(176_000, compacting=True) for flush in flushes]
     ready = threading.Barrier(4)
 
     def work(number: int) -> None:
         ready.wait()
         save(turns[number], "- the same for all", *(f"- fact {number} {part}" for part in range(4)))
+        for _ in range(10):
+            flushes[number].record_compaction()
+            flushes[number].add_tokens(2, 1)
 
     in_threads(partial(work, number) for number in range(4))
 
     lines = note(workspace).splitlines()[2:]
     assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
+    state = flush_of().state
+    assert (state.compaction_count, state.input_tokens, state.output_tokens) == (40, 80, 40)
 
 
 @pytest.mark.fault(30)

@@ -96,12 +96,8 @@ def test_times_in_milliseconds_are_read_and_written_as_the_others_are(folder, fi
 
 @pytest.mark.parametrize("value", ["5", -1, True, None, 2.5, [5]])
 def test_a_count_that_is_none_counts_as_absent(folder, file, value):
-    file.write_text(
-        json.dumps(
-            {"a": {"compactionCount": value, "memoryFlushCompactionCount": value, "sessionId": 7, "chatType": " "}}
-        )
-    )
-
+    entry = {"compactionCount": value, "memoryFlushCompactionCount": value, "sessionId": 7, "chatType": " "}
+    file.write_text(json.dumps({"a": entry}))
     assert read_states(folder)["a"] == SessionState()
 
 
@@ -126,13 +122,10 @@ def test_a_symlink_is_not_followed(folder, file, tmp_path):
 def test_what_another_program_writes_in_between_is_not_overwritten(folder, file, monkeypatch):
     change_state(folder, "a", compaction_count=1)
     replace = state.replace_file
-    calls = []
 
     def late(*given: object) -> None:
-        calls.append(given)
-        if len(calls) == 1:
-            entries = json.loads(file.read_text()) | {"theirs": {"compactionCount": 9}}
-            file.write_text(json.dumps(entries))
+        monkeypatch.undo()  # they write once
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"theirs": {"compactionCount": 9}}))
         replace(*given)
 
     monkeypatch.setattr(state, "replace_file", late)
