@@ -123,7 +123,8 @@ def fitted(found: Scores, now: Weights) -> tuple[float, float]:
     for _ in range(50):
         said = 1 / (1 + np.exp(-curve @ inputs))
         steepness = (inputs * (weights * said * (1 - said))) @ inputs.T
-        curve = curve - np.linalg.solve(steepness, inputs @ (weights * (said - answers)))
+        # Half of a step: a whole one may lead far beyond the best curve, and not come back.
+        curve = curve - np.linalg.solve(steepness, inputs @ (weights * (said - answers))) / 2
     return float(curve[0]), float(now.middle - curve[1] / curve[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -63,14 +62,12 @@ def render_faint(cell: str | Markup) -> Markup:
 
 
 def draw_bars(value: float, *parts: tuple[float, str]) -> Markup:
-    """Draw a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar.
+    """Draw a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become.
 
     Args:
         value: The number.
         parts: The share of each part, 0..1, and its colour.
     """
-    if math.isnan(value):
-        return render_faint("–")
     drawn = "".join(
         f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
         for share, colour in parts

@@ -207,8 +207,8 @@ class Comparison(Sequence[Evaluation]):
             "shown: share of the evidence in the snippets; first: evidence in the first result "
             f"({answerable} questions); silent: no result where the notes have no answer ({unanswerable} questions)"
         )
-        names = ["; ".join([item.name or "memory", *item.reasons]) for item in self]
-        frame = self.to_pandas().assign(name=names)
+        frame = self.to_pandas().assign(name=["; ".join([item.name or "memory", *item.reasons]) for item in self])
+        frame["better"] = "+" + frame["better"].astype(str) + " −" + frame.pop("worse").astype(str)
         table = frame.to_html(
             index=False, na_rep="–", formatters={"chars": "{:,.0f}".format}, float_format="{:.2f}".format
         )

@@ -72,7 +72,10 @@ if TYPE_CHECKING:
 
 # How much it counts for the confidence whose lines answer. More tells questions about the wrong person better, and
 # those about something else worse.
-ATTRIBUTION = 0.75
+ATTRIBUTION = 1.6
+# In some scripts vectors find any two lines near: so much of what they find in the middle line of all says nothing. Of
+# few lines all may answer: with so many, half of it counts.
+BACKGROUND, FEW_LINES = 0.5, 10
 # A result is weak below this score, which estimates how likely the notes answer: where it is less than one to two, they
 # may not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`.
 WEAK_BELOW = 0.3
@@ -108,10 +111,12 @@ ReadOutline = Callable[[str], Outline | None]
 class Weights(Struct, frozen=True, kw_only=True):
     """The weights of the features of a line, set by hand and the same for every workspace.
 
-    `middle` and `slope` turn the value of the best window, without its `name` and `chunk` parts, into the confidence
-    that the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left
-    out because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how
-    slowly other passages lose score.
+    `middle` and `slope` turn the value of the best window, without its `name`, `pairs` and `chunk` parts, into the
+    confidence that the notes answer the query: a logistic curve fitted to answerable and unanswerable questions in five
+    scripts. `name` is left out because most lines of a name do not answer, `pairs` because a script without spaces has
+    many, `chunk` because some chunk is always the nearest. `coverage` adds the share of the query's weight that the
+    lines around the best one have, which means the same in every script. `spread` is how slowly other passages lose
+    score.
     """
 
     keyword: float
@@ -125,6 +130,7 @@ class Weights(Struct, frozen=True, kw_only=True):
     metadata: float
     question: float
     chunk: float
+    coverage: float
     middle: float
     slope: float
     spread: float = 5.0
@@ -134,15 +140,15 @@ class Weights(Struct, frozen=True, kw_only=True):
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, metadata=8.0,
-    question=-0.8, chunk=1.5, middle=9.28, slope=0.604,
+    question=-0.8, chunk=1.5, coverage=2.5, middle=9.25, slope=0.55,
 )  # fmt: skip
 LATE = Weights(
     keyword=1.25, overlap=0.0, words=4.5, meaning=6.0, pairs=0.4, exact=2.0, date=2.5, name=3.0, metadata=8.0,
-    question=-0.8, chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495,
+    question=-0.8, chunk=0.7, tokens=5.0, chunk_tokens=4.0, coverage=0.5, middle=9.65, slope=0.52,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, metadata=4.0,
-    question=-0.5, chunk=1.5, middle=4.85, slope=1.1,
+    question=-0.5, chunk=1.5, coverage=2.5, middle=6.0, slope=0.85,
 )  # fmt: skip
 
 
@@ -259,11 +265,8 @@ def _has_word_vectors(query: Query, index: LineIndex) -> bool:
 
 
 def _weigh(features: Mapping[str, Floats], weights: Weights) -> Floats:
-    """Sum the weighted features of each line: its value."""
-    values: Floats = np.zeros_like(features["keyword"])
-    for name, feature in features.items():
-        values += getattr(weights, name) * feature
-    return values
+    """Sum the weighted features of each line: its value; 0 without features."""
+    return sum((getattr(weights, name) * feature for name, feature in features.items()), np.zeros(1, np.float32))
 
 
 def _count_pool(request: SearchRequest) -> int:
@@ -329,8 +332,12 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
 
     If the query names a speaker, the best of their lines being better than that of others speaks for an answer.
     """
-    content, name = values - weights.name * features["name"], features["name"]
-    evidence = float(content[best.best]) + best.lift
+    name = features["name"]
+    content = values - weights.name * name - weights.pairs * features["pairs"]
+    evidence = float(content[best.best]) + best.lift + weights.coverage * float(features["overlap"][best.best])
+    by_meaning = {key: feature for key, feature in features.items() if key in BY_VECTORS - {"chunk"}}
+    background = BACKGROUND * float(np.median(_weigh(by_meaning, weights)))
+    evidence -= background * len(content) / (len(content) + FEW_LINES)
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
     theirs, different = content[name > 0], content[name < 0]
