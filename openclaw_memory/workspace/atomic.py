@@ -418,7 +418,7 @@ def replace_file(base: str, parts: Sequence[str], data: bytes, expected: os.stat
 
 @contextmanager
 def open_to_append(base: str, parts: Sequence[str]) -> Iterator[int]:
-    """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays on success.
+    """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays if not empty.
 
     Args:
         base: The trusted folder.
@@ -435,14 +435,12 @@ def open_to_append(base: str, parts: Sequence[str]) -> Iterator[int]:
         descriptor, is_new = open_at(base, parts, flags | os.O_CREAT | os.O_EXCL), True
     try:
         yield descriptor
-    except BaseException:
-        if is_new:
+    finally:
+        if is_new and not os.fstat(descriptor).st_size:
             with suppress(OSError), open_folder(base, parts[:-1]) as folder:
                 info = folder.get_stat(parts[-1])  # another program may have been quicker
                 if info is not None and os.path.samestat(os.fstat(descriptor), info):
                     os.unlink(folder.prefix + parts[-1], dir_fd=folder.descriptor)
-        raise
-    finally:
         os.close(descriptor)
     if is_new:
         with open_folder(base, parts[:-1]) as folder:

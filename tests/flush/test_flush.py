@@ -494,7 +494,9 @@ def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspa
     clock.later(hours=11.9)
     flush_of().begin(176_000).tool.run({"text": "- a\n- b"})
     clock.later(minutes=12)
-    save(flush_of().begin(176_000), "- a\n- b", "- c")
+    save(flush_of().begin(176_000), "- a\n- b")
+    assert sorted(os.listdir(workspace.root / "memory")) == [".lock", "2026-11-21.md"]
+    save(flush_of().begin(None, compacting=True, flushed=False), "- a\n- b", "- c")
 
     assert note(workspace) == "# 2026-11-21\n\n- a\n- b\n"
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
