@@ -8,12 +8,12 @@ from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import VALUES, acting_as, run_values
-from openclaw_memory.flush.detector import remember
+from openclaw_memory.flush.detector import keep_recent
 from openclaw_memory.flush.session import Session
 from openclaw_memory.memories import Lease, MemoryTemplate, read_template
 from openclaw_memory.memory import Memory
 
-__all__ = ["RunMemory", "remember", "run_values"]
+__all__ = ["RunMemory", "keep_recent", "run_values"]
 
 # `memory=` of an adapter: a memory, a template such as "users/{user_id}" or `Memories.use_template`, or a function of
 # the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.

@@ -28,7 +28,7 @@ from openclaw_memory.conversation import cut, estimate_tokens, format_messages, 
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Session
 from openclaw_memory.plugins import load_plugin
-from openclaw_memory.runs import MemoryChoice, RunMemory, remember
+from openclaw_memory.runs import MemoryChoice, RunMemory, keep_recent
 from openclaw_memory.tools import compose_session_start, fence_results, find_audience, recall, with_fewer_results
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         name = search.removesuffix("_memory_search") or None  # of the memory, for an agent with several
         text = "" if suggestion is None else detector.write_instructions(suggestion, name=name)
         with self._lock:
-            remember(self._hints, turn, text, _SESSIONS)
+            keep_recent(self._hints, turn, text, _SESSIONS)
         return str(text)
 
     def _show_unwritten(self, _messages: Sequence[ChatMessage], session: Session) -> str:
@@ -303,7 +303,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         with leased as memory:
             block = recall(memory, question, session_key=session, in_view=convert_messages(messages), **settings)
         with self._lock:
-            remember(self._recalled_blocks, leased, (turn, block), _SESSIONS)
+            keep_recent(self._recalled_blocks, leased, (turn, block), _SESSIONS)
         return block
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:

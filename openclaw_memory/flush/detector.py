@@ -89,7 +89,7 @@ class ConversationDetector:
             tokens: Their size as the caller counts it; by default four characters a token.
         """
         with self._lock:
-            remember(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MOST)
+            keep_recent(self.runs, run_id, Run(key, messages, tokens or estimate_tokens(messages)), _MOST)
 
     def count_tokens(self, run_id: Hashable, tokens: int) -> None:
         """Note the tokens that the provider has reported for a call so far.
@@ -206,7 +206,7 @@ class ConversationDetector:
             if not marks:
                 return
             for mark in marks:
-                remember(conversation.flushed, mark, None, _MAX_MESSAGES)
+                keep_recent(conversation.flushed, mark, None, _MAX_MESSAGES)
             taken = set(map(id, marked))
             conversation.pending = [pair for pair in conversation.pending if id(pair) not in taken]
             conversation.extras = [pair for pair in conversation.extras if id(pair) not in taken]
@@ -227,7 +227,7 @@ class ConversationDetector:
 
     def _get(self, key: Hashable) -> _Conversation:
         conversation = self._conversations.get(key) or _Conversation()
-        remember(self._conversations, key, conversation, _MOST)
+        keep_recent(self._conversations, key, conversation, _MOST)
         return conversation
 
 
@@ -262,7 +262,7 @@ def _is_quoting(messages: Sequence[Message], texts: Sequence[str]) -> bool:
     return len(messages) <= 2 and any(text in prompt or escape(text) in prompt for text in quoted)
 
 
-def remember(cache: OrderedDict[Any, Any], key: Hashable, value: Any, most: int) -> None:
+def keep_recent(cache: OrderedDict[Any, Any], key: Hashable, value: Any, most: int) -> None:
     """Put a value into a cache as the latest one, and drop the oldest of more than `most`.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_openclaw_memory._messages import convert_messages, is_from_user
 from langchain_openclaw_memory.middleware.base import PromptMiddleware, list_tools
 from openclaw_memory.flush import Session
-from openclaw_memory.runs import MemoryChoice, remember
+from openclaw_memory.runs import MemoryChoice, keep_recent
 from openclaw_memory.tools import recall, recall_section
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class OpenClawRecallMiddleware(PromptMiddleware):
         _, session, _, question = turn
         block = self._recall(memory, question, session_key=session, in_view=in_view)
         with self._lock:
-            remember(self._blocks, turn, block, _TURNS)
+            keep_recent(self._blocks, turn, block, _TURNS)
         return block
 
     def _handle_response(self, turn: _Turn | None, response: ModelResponse[Any]) -> None:

@@ -30,7 +30,7 @@ from langchain_openclaw_memory._session import get_run_config, refuse
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import MemoryChoice, RunMemory, remember
+from openclaw_memory.runs import MemoryChoice, RunMemory, keep_recent
 
 _WAITING = 4096  # conversations at once whose summary waits
 _FULL = 0.9  # of its window: a summary waits no longer then
@@ -191,7 +191,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def _settle(self, leased: RunMemory, update: dict[str, Any] | None, *, postpone: bool) -> dict[str, Any] | None:
         """Return an update, or None if it is postponed."""
         if postpone:
-            remember(self._postponed, leased, False, _WAITING)
+            keep_recent(self._postponed, leased, False, _WAITING)
             return None
         if update is not None:
             self._postponed.pop(leased, None)

@@ -25,7 +25,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PolicyError
 from openclaw_memory.flush import Session
-from openclaw_memory.runs import MemoryChoice, RunMemory, remember
+from openclaw_memory.runs import MemoryChoice, RunMemory, keep_recent
 
 _log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _get_log(self, leased: RunMemory) -> _Log:
         with self._lock:
             seen_log = self._known.get(leased) or _Log()
-            remember(self._known, leased, seen_log, _SESSIONS)
+            keep_recent(self._known, leased, seen_log, _SESSIONS)
             return seen_log
 
 
