@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
-_BAR = "height:4px"
 _BAR_WIDTH = 72  # pixels for a value of 1
 
 
@@ -69,7 +68,7 @@ def draw_bars(value: float, *parts: tuple[float, str]) -> Markup:
         parts: The share of each part, 0..1, and its colour.
     """
     drawn = "".join(
-        f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
+        f'<div style="height:4px;width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
         for share, colour in parts
     )
     track = f"display:flex;margin-top:3px;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"

@@ -77,8 +77,9 @@ ATTRIBUTION = 1.6
 # few lines all may answer: with so many, half of it counts.
 BACKGROUND, FEW_LINES = 0.5, 10
 # A result is weak below this score, which estimates how likely the notes answer: where it is less than one to two, they
-# may not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`.
-WEAK_BELOW = 0.3
+# may not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`. What is
+# worth nearly as much as a best result that is not weak is not weak either.
+WEAK_BELOW, NEARLY = 0.3, 0.8
 # What keywords alone put first with this confidence is among the first two results, or what they value as much.
 LIKELY, AS_GOOD = 0.5, 0.1
 # OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
@@ -247,7 +248,8 @@ def rank_lines(
         lines = passage.context
         first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
         place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
-        level: Confidence = "weak" if score < WEAK_BELOW else "strong"
+        is_strong = score >= WEAK_BELOW or (confidence >= WEAK_BELOW and share >= NEARLY)
+        level: Confidence = "strong" if is_strong else "weak"
         results.append(SearchResult(*place, score, snippet, first.source, parts, find_spans(lines), level))
     return results
 
@@ -335,9 +337,10 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
     name = features["name"]
     content = values - weights.name * name - weights.pairs * features["pairs"]
     evidence = float(content[best.best]) + best.lift + weights.coverage * float(features["overlap"][best.best])
-    by_meaning = {key: feature for key, feature in features.items() if key in BY_VECTORS - {"chunk"}}
-    background = BACKGROUND * float(np.median(_weigh(by_meaning, weights)))
-    evidence -= background * len(content) / (len(content) + FEW_LINES)
+    # `numpy.median` loads another part of numpy.
+    nearness = _weigh({key: each for key, each in features.items() if key in BY_VECTORS - {"chunk"}}, weights)
+    middle = float(np.partition(nearness, len(nearness) // 2)[len(nearness) // 2])
+    evidence -= BACKGROUND * middle * len(content) / (len(content) + FEW_LINES)
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
     theirs, different = content[name > 0], content[name < 0]

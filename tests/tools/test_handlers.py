@@ -61,12 +61,8 @@ def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
 @pytest.mark.parametrize("mode", ["on", "off", "auto"])
 @pytest.mark.parametrize("key", ["agent:main:main", "agent:main:telegram:group:1"])
 def test_citations_are_shown_as_mode_and_session_say(open_memory, mode, key):
-    tools = {
-        tool.name: tool
-        for tool in memory_tools(
-            open_memory(citations=mode), session_key=key, include="search get append edit forget promote".split()
-        )
-    }
+    include = "search get append edit forget promote".split()
+    tools = {tool.name: tool for tool in memory_tools(open_memory(citations=mode), session_key=key, include=include)}
     shown = mode == "on" or (mode == "auto" and "group" not in key)
     calls = [
         tools["memory_search"].run({"query": "boiler"}).data["results"][0],
