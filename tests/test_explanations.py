@@ -22,7 +22,7 @@ RECORDS = (DOCS / "explanation" / "records.md").read_text(encoding="utf-8")
 HEARTBEAT = (DOCS / "how-to" / "heartbeat.md").read_text(encoding="utf-8")
 RULES = RecordsConfig()
 # What turns a value into a score, and is no weight of a line.
-OF_THE_SCORE = {"middle", "slope", "spread"}
+OF_THE_SCORE = {"coverage", "middle", "slope", "spread"}
 
 
 def test_the_weights_of_lines_are_those_of_the_code():
