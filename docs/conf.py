@@ -72,6 +72,7 @@ nitpick_ignore = [
     ("py:obj", "openclaw_memory.flush.detector.M"),
     ("py:class", "openclaw_memory.flush.driver.M"),
     ("py:obj", "openclaw_memory.flush.driver.M"),
+    ("py:class", "openclaw_memory.flush.flush.FlushTurn"),
     ("py:class", "openclaw_memory.flush.state.FlushRegistry"),
     ("py:class", "openclaw_memory.flush.state.SessionState"),
     ("py:class", "openclaw_memory.embeddings.selection.T"),

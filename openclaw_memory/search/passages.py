@@ -248,8 +248,7 @@ def rank_lines(
         lines = passage.context
         first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
         place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
-        is_strong = score >= WEAK_BELOW or (confidence >= WEAK_BELOW and share >= NEARLY)
-        level: Confidence = "strong" if is_strong else "weak"
+        level: Confidence = "strong" if max(score, confidence * (share >= NEARLY)) >= WEAK_BELOW else "weak"
         results.append(SearchResult(*place, score, snippet, first.source, parts, find_spans(lines), level))
     return results
 
@@ -368,7 +367,7 @@ class PassageFinder:
         """Return the `count` best passages of notes, and as many of transcripts; by value, which each line has.
 
         Of the assistant's own answers none is above a note that is as relevant, and where the query itself was asked
-        before, none is above any other passage.
+        before, none is above another passage that is nearly as relevant.
         """
         notes = self._table.note_count
         passages = self._find_in(values, 0, notes, count)
@@ -381,8 +380,9 @@ class PassageFinder:
             as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
             is_echo = as_good and (is_question(best) or not best.startswith("User: "))
             passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
-        most = max((passage.value for passage in passages), default=math.inf)
-        passages += [replace(passage, value=min(passage.value, most)) for passage in questions]
+        for question in questions:
+            as_good = [passage.value for passage in passages if passage.value >= question.value - 2 * ECHO_MARGIN]
+            passages.append(replace(question, value=min([question.value, *as_good])))
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _find_in(self, values: Floats, first: int, last: int, count: int) -> list[Passage]:
