@@ -119,7 +119,7 @@ _ADDRESS = r"://[^/?#]*[/?#]|\bwww\.|\]\(|\[\["
 _ADDRESS_END = r"""[\s<>"'`]"""
 _LONGEST_ADDRESS = 600
 # There, only what a parameter is named for is a secret, and formats that are no slugs.
-_PARAMETER = r"(?i)(?:key|token|secret|passw(?:or)?d|pwd|auth)=$"
+_PARAMETER = r"(?i)(?:[?&]t|key|token|secret|passw(?:or)?d|pwd|auth)=$"
 _UNLIKE_SLUGS = ("_", "/", ":AA")
 
 
