@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
@@ -141,7 +142,7 @@ class Evaluation:
     def __repr__(self) -> str:
         return f"Evaluation({_format_line(self)})"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return Comparison((self,))._repr_html_()
 
 
@@ -167,9 +168,6 @@ class Comparison(Sequence[Evaluation]):
 
     def __len__(self) -> int:
         return len(self.evaluations)
-
-    def __iter__(self) -> Iterator[Evaluation]:
-        return iter(self.evaluations)
 
     def choose_best(self, measure: Measure = "shown", *, margin: int = MARGIN) -> Evaluation:
         """Return the first evaluation, unless another is better on at least `margin` more questions than worse.
@@ -200,19 +198,20 @@ class Comparison(Sequence[Evaluation]):
     def __repr__(self) -> str:
         return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         answerable = sum(row.coverage is not None for row in self[0].rows) if self else 0
         unanswerable = len(self[0].rows) - answerable if self else 0
         caption = (
             "shown: share of the evidence in the snippets; first: evidence in the first result "
             f"({answerable} questions); silent: no result where the notes have no answer ({unanswerable} questions)"
         )
-        frame = self.to_pandas().assign(name=["; ".join([item.name or "memory", *item.reasons]) for item in self])
-        frame["better"] = "+" + frame["better"].astype(str) + " −" + frame.pop("worse").astype(str)
-        table = frame.to_html(
-            index=False, na_rep="–", formatters={"chars": "{:,.0f}".format}, float_format="{:.2f}".format
-        )
-        return f'<div class="openclaw-memory"><p>{caption}</p>{table}</div>'
+        with suppress(ImportError):  # without pandas the text is shown
+            frame = self.to_pandas().assign(name=["; ".join([item.name or "memory", *item.reasons]) for item in self])
+            frame["better"] = "+" + frame["better"].astype(str) + " −" + frame.pop("worse").astype(str)
+            frame["chars"] = frame["chars"].map("{:,.0f}".format)
+            table = frame.to_html(index=False, na_rep="–", float_format="{:.2f}".format)
+            return f'<div class="openclaw-memory"><p>{caption}</p>{table}</div>'
+        return None
 
 
 def calculate_mean(values: Iterable[float]) -> float:

@@ -46,8 +46,6 @@ class CustomEmbedder:
     """
 
     provider = "callable"
-    _embed: Callable[[list[str]], Any]
-    _embed_query: Callable[[str], Any] | None
 
     def __init__(
         self,
@@ -74,14 +72,14 @@ class CustomEmbedder:
         if model == "" or identity == "":
             raise ConfigError("model and identity must not be empty: leave them out, or name what makes the vectors")
         framework = next((name for name, methods in _METHODS.items() if hasattr(theirs, methods[0])), None)
-        if framework is None:
-            self.model = model or _name_function(theirs)
-            self.identity = f"{self.provider}:{identity or self.model}"
-            self._embed, self._embed_query = theirs, None
-        else:
+        if framework is not None:
             self.provider, self.model = framework, model or _find_model_name(theirs)
             self.identity = f"{framework}:{identity or _make_identity(theirs, self.model)}"
             self._embed, self._embed_query = (getattr(theirs, name) for name in _METHODS[framework])
+        else:
+            self.model = model or _name_function(theirs)
+            self.identity = f"{self.provider}:{identity or self.model}"
+            self._embed, self._embed_query = theirs, None
         self.leaves_machine = not (local or getattr(theirs, "leaves_machine", None) is False)
         self.theirs = theirs
         self._dims = 0

@@ -154,7 +154,8 @@ KEYWORD = Weights(
 
 
 # The features that come from vectors, of words or of chunks; the others from the words themselves.
-BY_VECTORS = frozenset({"words", "meaning", "chunk", "tokens", "chunk_tokens"})
+OF_LINES = frozenset({"words", "meaning", "tokens", "chunk_tokens"})
+BY_VECTORS = OF_LINES | {"chunk"}
 
 
 class Passage(Struct, frozen=True):
@@ -248,7 +249,8 @@ def rank_lines(
         lines = passage.context
         first, score, snippet = lines[0], confidence * share, join_lines(lines)[: settings.snippet_chars]
         place, parts = (first.path, first.number, lines[-1].number), parts | raw if request.options.explain else parts
-        level: Confidence = "strong" if max(score, confidence * (share >= NEARLY)) >= WEAK_BELOW else "weak"
+        is_sure = score >= WEAK_BELOW or (confidence >= WEAK_BELOW and share >= NEARLY)
+        level: Confidence = "strong" if is_sure else "weak"
         results.append(SearchResult(*place, score, snippet, first.source, parts, find_spans(lines), level))
     return results
 
@@ -328,6 +330,12 @@ def _alternate(by_line: Sequence[Passage], by_chunk: Sequence[Passage], turn: in
     return passages
 
 
+def _put_behind(passage: Passage, passages: Iterable[Passage], margin: float) -> Passage:
+    """Return a passage with the least value of the passages that are worth as much but for a margin."""
+    as_good = [each.value for each in passages if each.value >= passage.value - margin]
+    return replace(passage, value=min([passage.value, *as_good]))
+
+
 def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, Floats], weights: Weights) -> float:
     """Return how likely it is that the notes answer the query at all, 0..1.
 
@@ -337,7 +345,7 @@ def _estimate_confidence(best: Passage, values: Floats, features: Mapping[str, F
     content = values - weights.name * name - weights.pairs * features["pairs"]
     evidence = float(content[best.best]) + best.lift + weights.coverage * float(features["overlap"][best.best])
     # `numpy.median` loads another part of numpy.
-    nearness = _weigh({key: each for key, each in features.items() if key in BY_VECTORS - {"chunk"}}, weights)
+    nearness = _weigh({key: feature for key, feature in features.items() if key in OF_LINES}, weights)
     middle = float(np.partition(nearness, len(nearness) // 2)[len(nearness) // 2])
     evidence -= BACKGROUND * middle * len(content) / (len(content) + FEW_LINES)
     if "chunk" in features:
@@ -371,18 +379,16 @@ class PassageFinder:
         """
         notes = self._table.note_count
         passages = self._find_in(values, 0, notes, count)
-        own_values, questions = [passage.value for passage in passages], list[Passage]()
+        own, questions = tuple(passages), list[Passage]()
         for passage in self._find_in(values, notes, len(values), count):
             best = self._get_line(passage.best).text
             if normalise_line(strip_role(best)) == self._asked:
                 questions.append(passage)
                 continue
-            as_good = [value for value in own_values if value >= passage.value - ECHO_MARGIN]
-            is_echo = as_good and (is_question(best) or not best.startswith("User: "))
-            passages.append(replace(passage, value=min([passage.value, *as_good])) if is_echo else passage)
+            is_echo = is_question(best) or not best.startswith("User: ")
+            passages.append(_put_behind(passage, own, ECHO_MARGIN) if is_echo else passage)
         for question in questions:
-            as_good = [passage.value for passage in passages if passage.value >= question.value - 2 * ECHO_MARGIN]
-            passages.append(replace(question, value=min([question.value, *as_good])))
+            passages.append(_put_behind(question, passages, 2 * ECHO_MARGIN))
         return sorted(passages, key=lambda passage: -passage.value)
 
     def _find_in(self, values: Floats, first: int, last: int, count: int) -> list[Passage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -61,9 +61,6 @@ class SearchResults(Sequence[SearchResult]):
 
     def __len__(self) -> int:
         return len(self.results)
-
-    def __iter__(self) -> Iterator[SearchResult]:
-        return iter(self.results)
 
     @property
     def all_weak(self) -> bool:
