@@ -1,26 +1,38 @@
-"""Read the keys of this user: 32 random bytes each, in the environment, and a secret in the user's data folder.
+"""Read the keys of this user, 32 random bytes each, from the environment and the data folder; sign records with them.
 
 A key is never used itself: `Key.derive` gives each purpose a key of its own, so that what one of them gives away says
-nothing of the others.
+nothing of the others. A signature is an HMAC-SHA256 over the path, all fields and the text: it tells whether this
+library wrote a file as it is. It cannot say that a file is not an older one that was put back.
 """
 
 from __future__ import annotations
 
+import hmac
+import json
 import os
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 from openclaw_memory._system import NO_LINK
 from openclaw_memory.config.environment import KEYS_VARIABLE, locate_user_data, read_keys
-from openclaw_memory.errors import StoreError, UserKeyError, suggest_remedy
+from openclaw_memory.errors import OpenClawMemoryError, StoreError, UserKeyError, suggest_remedy
+from openclaw_memory.types.codec import get_plain_name
 
 BYTES = 32
 VARIABLE = KEYS_VARIABLE
 NAME = "user.key"  # in the user's data folder
 _ID_BYTES = 8
+SIGNATURE = "signature"  # the field of a file, and the purpose of the key that made it
+_METHOD = "hmac-sha256"
+_WRITTEN = re.compile(rf"{_METHOD}:([0-9a-f]{{16}}):([0-9a-f]{{64}})")
+_UNSIGNED = ("low", "medium")  # all else counts as high, also what is misspelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +101,6 @@ def load_signing_key() -> Key:
 def find_signing_key(key_id: str) -> Key | None:
     """Return the key with an id, if this user signs or has signed with it and has it still.
 
-    Args:
-        key_id: The id.
-
     Raises:
         UserKeyError, StoreError: As `load_signing_key`.
     """
@@ -131,3 +140,54 @@ def _create_file(file: Path) -> None:
         os.link(unfinished, file)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def needs_signature(fields: Mapping[str, Any]) -> bool:
+    """Return whether a file has to be signed: a record of high sensitivity, or a file that was signed before."""
+    return SIGNATURE in fields or ("memory_id" in fields and fields.get("sensitivity") not in _UNSIGNED)
+
+
+def sign_fields(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the fields with a signature over them.
+
+    Raises:
+        StoreError: The key of this user can neither be read nor made. Nothing may be written.
+    """
+    key = load_signing_key()
+    return {**_strip_signature(fields), SIGNATURE: f"{_METHOD}:{key.id}:{_compute_mac(key, path, fields, text)}"}
+
+
+def explain_refusal(path: str, fields: Mapping[str, Any], text: str) -> str | None:
+    """Return why a file must not be shown; None for one that needs no signature, or has a good one."""
+    if not needs_signature(fields) or (problem := _find_problem(path, fields, text)) is None:
+        return None
+    return f"{path} {problem}; it is shown nowhere: look at it, then sign it with `openclaw-memory sign {quote(path)}`"
+
+
+def _find_problem(path: str, fields: Mapping[str, Any], text: str) -> str | None:
+    if SIGNATURE not in fields:
+        return "is of high sensitivity and not signed: something else than this library wrote it"
+    written = _WRITTEN.fullmatch(str(fields[SIGNATURE]))
+    if written is None:  # it is not repeated: a model may read this
+        return "has something else than a signature in the field of that name"
+    key_id, mac = written.groups()
+    try:
+        key = find_signing_key(key_id)
+    except OpenClawMemoryError as error:
+        return f"cannot be checked ({error})"
+    if key is None:
+        return f"was signed with the key {key_id}, which is not here: set {VARIABLE} to that key if it is yours"
+    if not hmac.compare_digest(mac, _compute_mac(key, path, fields, text)):
+        return "has changed since it was signed: something else than this library wrote it"
+    return None
+
+
+def _strip_signature(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != SIGNATURE}
+
+
+def _compute_mac(key: Key, path: str, fields: Mapping[str, Any], text: str) -> str:
+    # Git and editors change the ends of lines; what a value holds is in its field too, to the letter.
+    content = [get_plain_name(path), _strip_signature(fields), text.replace("\r\n", "\n").strip()]
+    message = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hmac.new(key.derive(SIGNATURE), message, "sha256").hexdigest()

@@ -210,11 +210,7 @@ class DayRange(Struct, frozen=True):
 
 @lru_cache(maxsize=65536)
 def get_path_day(path: str) -> date | None:
-    """Return the day in the name of a note or of its folders, in any usual form; None for a name without one.
-
-    Args:
-        path: The path of the note, relative to the workspace.
-    """
+    """Return the day in the name of a note or of its folders, in any usual form; None for a name without one."""
     plain = _ENDING.sub("", path.replace("\\", "/"))
     if ".jsonl" in path:  # the messages of a transcript have days
         return None
@@ -225,23 +221,13 @@ def get_path_day(path: str) -> date | None:
 
 
 def get_note_day(path: str, fields: Mapping[str, object]) -> date | None:
-    """Return the day of a note: the one in its name or folders, or else in a field above its text.
-
-    Args:
-        path: The path of the note.
-        fields: The fields, by names in lower case.
-    """
+    """Return the day of a note: the one in its name or folders, or else in a field above its text."""
     days = (parse_day(str(fields[name])) for name in _DAY_FIELDS if fields.get(name))
     return get_path_day(path) or next(filter(None, days), None)
 
 
 def get_chunk_day(path: str, metadata: Metadata) -> date | None:
-    """Return the day of a chunk: that of its heading, front matter or messages, or else the one in its path.
-
-    Args:
-        path: The path of its file.
-        metadata: Its metadata.
-    """
+    """Return the day of a chunk: that of its heading, front matter or messages, or else the one in its path."""
     day = metadata.get(DAY)
     return date.fromisoformat(str(day)) if day else get_path_day(path)
 
@@ -250,22 +236,13 @@ def find_heading_day(titles: Sequence[str], path: str) -> date | None:
     """Return the day of the nearest heading that begins with one; None without one.
 
     Where it has no year, that is the year of a heading above it or of the note's name.
-
-    Args:
-        titles: The headings, the nearest first.
-        path: The path of the note.
     """
     year = re.search(r"(?<!\d)(?:19|20)\d\d(?!\d)", "\n".join([*titles, path]))
     return next(filter(None, (parse_title_day(title, year and int(year[0])) for title in titles)), None)
 
 
 def list_line_days(lines: Sequence[str], path: str) -> list[date | None]:
-    """Return the day of each line of a note: that of its heading, or else the one in the path.
-
-    Args:
-        lines: The lines of the note.
-        path: The path of the note.
-    """
+    """Return the day of each line of a note: that of its heading, or else the one in the path."""
     day, above = get_path_day(path), list[tuple[int, str]]()
     days = [day] * len(lines)
     for block in split_blocks(lines) if lines else ():
@@ -299,12 +276,7 @@ def parse_day(text: str) -> date | None:
 
 @lru_cache(maxsize=4096)  # a title is of many chunks
 def parse_title_day(title: str, year: int | None = None) -> date | None:
-    """Return the day that a title begins with, also after a weekday; None for one that only mentions a day.
-
-    Args:
-        title: The title.
-        year: The year of a day that the title names without one.
-    """
+    """Return the day that a title begins with, also after a weekday; None for one that only mentions a day."""
     text = fold(title).strip("#*<>[]() \t")
     first = re.match(_FIRST_WEEKDAY, text)
     if first and any(first["weekday"] in _WORDS[kind] for kind in ("weekday", "brief", "date")):
@@ -319,11 +291,7 @@ def parse_title_day(title: str, year: int | None = None) -> date | None:
 
 
 def is_date_title(text: str) -> bool:
-    """Return whether a text is only a heading that is a date, which repeats the day of a note.
-
-    Args:
-        text: The text.
-    """
+    """Return whether a text is only a heading that is a date, which repeats the day of a note."""
     return _DATE_TITLE.fullmatch(text) is not None
 
 
@@ -340,11 +308,7 @@ def format_date_term(year: int | None, month: int, day: int | None) -> str:
 
 
 def list_date_terms(day: date) -> tuple[str, ...]:
-    """Return all terms that mean a day in a query; the year alone is a term of its note's name.
-
-    Args:
-        day: The day.
-    """
+    """Return all terms that mean a day in a query; the year alone is a term of its note's name."""
     return tuple(format_date_term(y, day.month, d) for y in (day.year, None) for d in (day.day, None))
 
 

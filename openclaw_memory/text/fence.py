@@ -5,27 +5,34 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 from openclaw_memory._safe import mask_controls
+from openclaw_memory._system import read_lines
 from openclaw_memory.errors import InvalidInputError
 
 NAME = "recalled-memory"
 _SPACED_NAME = NAME.replace("-", " ")
 
-# A program that stores a block as JSON, in JSON or as HTML escapes its signs, and some write names in capitals.
-_LESS, _SLASH = r"(?:<|\\{1,9}u003c|&lt;)", r"\\{0,9}/"
-_MORE, _QUOTE = r"(?:>|\\{1,9}u003e|&gt;)", r"(?:\\{0,9}[\"']|\\{1,9}u0022|&quot;)?"
-_ID = rf"{NAME}\s+id\s*=\s*{_QUOTE}([0-9a-f]{{16}})(?![0-9a-f])"
-_OPENING = f"{_LESS}{_ID}"
-_EDGE = rf"{_LESS}{_SLASH}{_ID}{_QUOTE}\s*{_MORE}|{_OPENING}"
-_LOOSE = rf"({_LESS}(?:{_SLASH})?){NAME}"
-# OpenClaw's memory plugins put recalled text between these.
-_OPENCLAW_EDGE = rf"{_LESS}({_SLASH})?relevant-memories{_MORE}"
+# As a lenient reader sees them: escapes are read, and case, invisible characters and the kinds of signs do not count.
+_ID = rf"{NAME}[\s+]+id\s*=\s*[\"']?([0-9a-f]{{16}})(?![0-9a-f])"
+_OPENING = f"<{_ID}"
+# OpenClaw's memory plugins put recalled text between tags without a mark.
+_EDGE = rf"</{_ID}[\"']?\s*>|{_OPENING}|<(/?)relevant-memories>"
+_LOOSE = rf"(?<=<){NAME}|(?<=</){NAME}"
+# A sign as HTML, JSON, Markdown or an address escapes it, also several times.
+_ESCAPE = re.compile(
+    r"(?:&|\\+u0026)(?:amp;)*(?P<entity>#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,8}(?=;));?|(?:%(?:25)*[\da-f]{2})+"
+    r"|\\+(?:(?:u\{?|x)(?P<code>(?<=x)[\da-f]{2}|(?<=u)[\da-f]{4}|(?<=\{)[\da-f]{1,5}(?=\}))\}?)?",
+    re.IGNORECASE,
+)
+_DISGUISE = re.compile(rf"{_ESCAPE.pattern}|[^\n\t\x20-\x7e]", re.IGNORECASE)
+_TWINS = str.maketrans(*read_lines(__file__, "look_alikes.txt"))
 _MARK = re.compile(r"[0-9a-f]{16}")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_NOT_IN_LABEL = re.compile(r'[<>"]+')
+_NOT_IN_LABEL = re.compile(r'[<>"＜＞＂]+')
 # So many digits of the mark are in each citation inside of a fence: an older note guesses them in one of four billion.
 _SHORT = 8
 # Known to this process alone. Unchanged text has the same mark when it is shown again, so that a prompt cache holds.
@@ -36,7 +43,7 @@ def fence_text(text: str, label: str, mark: str | None = None) -> str:
     """Wrap `text` between an opening and a closing line that carry the same `mark`.
 
     The text cannot close its fence: a blank replaces the hyphen of the fence's name in it, also in letters that Unicode
-    counts as the same (NFKC, any case, with invisible characters in between).
+    counts as the same (NFKC, any case) or that look so, escaped, and with invisible characters in between.
 
     Args:
         text: The recalled text.
@@ -48,9 +55,7 @@ def fence_text(text: str, label: str, mark: str | None = None) -> str:
     """
     mark = _make_mark(label, text) if mark is None else mark
     if not _MARK.fullmatch(mark):
-        raise InvalidInputError(
-            f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for one that no text can hold"
-        )
+        raise InvalidInputError(f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out")
     origin = _NOT_IN_LABEL.sub(" ", mask_controls(escape_fences(label))).strip()
     return f'<{NAME} id="{mark}" from="{origin}">\n{escape_fences(text)}\n</{NAME} id="{mark}">'
 
@@ -73,10 +78,8 @@ def fence_results(results: Iterable[tuple[str, str]], label: str = "memory") -> 
 
 def _make_mark(*parts: str) -> str:
     """Return a mark for these texts, which none can hold, as it depends on every character."""
-    mark = blake2b(key=_KEY, digest_size=8)
-    for part in parts:
-        mark.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
-    return mark.hexdigest()
+    whole = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(whole.encode("utf-8", "surrogatepass"), key=_KEY, digest_size=8).hexdigest()
 
 
 def split_fence(block: str) -> tuple[str, list[str], str]:
@@ -99,88 +102,59 @@ def split_fence(block: str) -> tuple[str, list[str], str]:
 def strip_fenced(text: str) -> str:
     """Return the text without its fenced blocks, those of OpenClaw included; their newlines stay.
 
-    Blocks in capitals count, and escaped ones, in JSON or HTML. A block that is not closed stays: the lines below it
-    may be another's.
-
-    Args:
-        text: The text.
+    Blocks in capitals count, and escaped ones, in JSON, HTML or an address. A block that is not closed stays: the lines
+    below it may be another's.
     """
-    small = text.lower()
-    if NAME in small:
-        text = _strip_own(text)
-    return _strip_openclaw(text) if "relevant-memories" in small else text
+    ends: dict[str, int] = {}  # of the next block with a mark; from the end on, so that each is looked for once
+    blocks: list[tuple[int, int]] = []
+    for edge, (start, end) in reversed(list(_find(_EDGE, text, "recalled", "relevant"))):
+        closing, opening, slash = edge.groups(default="")
+        if closing or slash:
+            ends[closing] = end
+        elif opening in ends:
+            blocks.append((start, ends[opening]))
+    return replace_spans(text, reversed(blocks))
 
 
 def remove_fences(text: str) -> str:
-    """Return the text fit to be written: no fenced blocks, and no open fence that could swallow later text.
-
-    Args:
-        text: The text.
-    """
-    return re.sub(_LOOSE, rf"\1{_SPACED_NAME}", strip_fenced(text), flags=re.IGNORECASE)
+    """Return the text fit to be written: no fenced blocks, and no open fence that could swallow later text."""
+    text = strip_fenced(text)
+    return replace_spans(text, (span for _, span in _find(_LOOSE, text, "recalled")), lambda _: _SPACED_NAME)
 
 
 def strip_open_fence(text: str) -> str:
-    """Return the text up to a fenced block that is not closed, as in a truncated message.
-
-    Args:
-        text: The text.
-    """
-    opening = re.search(_OPENING, text, re.IGNORECASE) if NAME in text.lower() else None
-    return text[: opening.start()] if opening else text
+    """Return the text up to a fenced block that is not closed, as in a truncated message."""
+    return text[: next((start for _, (start, _) in _find(_OPENING, text, "recalled")), None)]
 
 
 def strip_between(text: str, opening: str, closing: str) -> str:
     """Return the text without its parts from each `opening` to the next `closing`; their newlines stay.
 
     An `opening` without a `closing` stays.
-
-    Args:
-        text: The text.
-        opening: The beginning of a part.
-        closing: The end of a part.
     """
-    spans: list[tuple[int, int]] = []
-    at = 0
+    spans, at = list[tuple[int, int]](), 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
         at = end + len(closing)
         spans.append((start, at))
-    return _replace_spans(text, spans)
+    return replace_spans(text, spans)
 
 
-def _strip_own(text: str) -> str:
-    ends: dict[str, int] = {}  # of the next block with a mark; from the end on, so that each is looked for once
-    blocks: list[tuple[int, int]] = []
-    for edge in reversed(list(re.finditer(_EDGE, text, re.IGNORECASE))):
-        closing, opening = edge.groups()
-        if closing:
-            ends[closing.lower()] = edge.end()
-        elif opening.lower() in ends:
-            blocks.append((edge.start(), ends[opening.lower()]))
-    return _replace_spans(text, reversed(blocks))
+def replace_spans(
+    text: str, spans: Iterable[tuple[int, int]], make: Callable[[str], str] = lambda part: "\n" * part.count("\n")
+) -> str:
+    """Return the text with the spans replaced, by default by their newlines; one that begins in another stays.
 
-
-def _strip_openclaw(text: str) -> str:
-    blocks: list[tuple[int, int]] = []
-    begin = None
-    for edge in re.finditer(_OPENCLAW_EDGE, text, re.IGNORECASE):
-        if not edge[1]:
-            begin = edge.start() if begin is None else begin
-        elif begin is not None:
-            blocks.append((begin, edge.end()))
-            begin = None
-    return _replace_spans(text, blocks)
-
-
-def _replace_spans(text: str, spans: Iterable[tuple[int, int]], instead: str | None = None) -> str:
-    """Return the text with `instead` for each span, by default its newlines; one that begins in another stays."""
-    parts: list[str] = []
-    at = 0
+    Args:
+        text: The text.
+        spans: Where each begins and ends.
+        make: Returns the replacement of a part.
+    """
+    parts, at = list[str](), 0
     for start, end in spans:
         if start >= at:
-            parts += [text[at:start], "\n" * text.count("\n", start, end) if instead is None else instead]
+            parts += [text[at:start], make(text[start:end])]
             at = end
-    return "".join((*parts, text[at:]))
+    return "".join((*parts, text[at:])) if parts else text
 
 
 def escape_fences(text: str) -> str:
@@ -189,22 +163,50 @@ def escape_fences(text: str) -> str:
     Args:
         text: A text that is shown next to fences, or in one.
     """
-    if text.isascii():
-        return re.sub(NAME, _SPACED_NAME, text, flags=re.IGNORECASE)
-    # Most texts hold none, which is seen without a look at each character of ASCII.
-    if not re.search(NAME, _NOT_ASCII.sub(lambda match: _fold(match[0]), text), re.IGNORECASE):
-        return text
-    letters = [(letter, place) for place, character in enumerate(text) for letter in _fold(character)]
-    matches = re.finditer(NAME, "".join(letter for letter, _ in letters))
-    spans = ((letters[match.start()][1], letters[match.end() - 1][1] + 1) for match in matches)
-    return _replace_spans(text, spans, _SPACED_NAME)
+    return replace_spans(text, (span for _, span in _find(NAME, text, "")), lambda _: _SPACED_NAME)
 
 
-def _fold(character: str) -> str:
+def _find(pattern: str, text: str, *words: str) -> Iterator[tuple[re.Match[str], tuple[int, int]]]:
+    """Find a pattern in a text as a lenient reader sees it, and where that is in the text.
+
+    Args:
+        pattern: The pattern.
+        text: The text.
+        words: Without any of these, in letters of any width, a text is not read: most have none.
+    """
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).encode("ascii", "ignore").decode()
+    small = plain.lower()
+    matches = list(re.finditer(pattern, _see(text))) if any(word in small for word in words) else []
+    places, at = array("L"), 0
+    for disguise in _DISGUISE.finditer(text) if matches else ():
+        places.extend(range(at, disguise.start()))
+        places.extend([disguise.start()] * len(_see(disguise[0])))
+        at = disguise.end()
+    places.extend(range(at, len(text) + 1) if matches else ())
+    return ((match, (places[match.start()], places[match.end()])) for match in matches)
+
+
+def _see(text: str) -> str:
+    """Return a text as a lenient reader sees it: in small letters, without escapes and invisible characters."""
+    if any(sign in text for sign in "&%\\"):
+        text = _ESCAPE.sub(_unescape, text)
+    return text.translate({ord(sign): _fold(sign) for sign in {*text}})
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    from html import unescape
+    from urllib.parse import unquote
+
+    entity, code = escape["entity"], escape["code"]
+    if entity or code:
+        return unescape(f"&{entity};" if entity else f"&#x{code};")
+    return unquote(re.sub("(?i)(?<=%)(?:25)+(?=[0-9a-f]{2})", "", escape[0])).lstrip("\\")
+
+
+@lru_cache(maxsize=4096)
+def _fold(sign: str) -> str:
     """Return a character as a lenient reader sees it: "" for invisible ones, "-" for every dash."""
-    if character.isascii():
-        return character.lower()
-    kind = unicodedata.category(character)
-    if kind in {"Cf", "Mn", "Me"}:
-        return ""
-    return "-" if kind == "Pd" or character == "\u2212" else unicodedata.normalize("NFKC", character).casefold()
+    kind = unicodedata.category(sign)
+    if kind in {"Cc", "Cf", "Cs", "Mn", "Me", "Zl", "Zp"} or sign in "\u115f\u1160\u2800\u3164\uffa0\ufffd":
+        return sign if sign in "\n\t" else ""
+    return "-" if kind == "Pd" else unicodedata.normalize("NFKC", sign).casefold().translate(_TWINS)

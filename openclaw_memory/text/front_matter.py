@@ -72,12 +72,7 @@ class Embedding(NamedTuple):
 
 
 def get_embedding(file: str, fields: Mapping[str, Any]) -> Embedding | None:
-    """Return the vector that came with a document, or None; without a readable key its key is a digest of the file.
-
-    Args:
-        file: All of the file.
-        fields: Its fields.
-    """
+    """Return the vector that came with a document, or None; without a readable key its key is a digest of the file."""
     embedding = fields.get(EMBEDDING)
     if not isinstance(embedding, dict) or not embedding.get(MODEL):
         return None
@@ -87,11 +82,7 @@ def get_embedding(file: str, fields: Mapping[str, Any]) -> Embedding | None:
 
 
 def measure_front_matter(text: str) -> int:
-    """Return how many characters of a file precede the text of its document; 0 if no program wrote it.
-
-    Args:
-        text: All of the file.
-    """
+    """Return how many characters of a file precede the text of its document; 0 if no program wrote it."""
     opening = _OPENING.match(text) if text.startswith("---") else None
     if opening is None:
         return 0
@@ -112,9 +103,7 @@ def render(fields: Mapping[str, Any], text: str) -> str:
         InvalidInputError: A name has other characters, or a value is not JSON: the message says where in the fields.
     """
     if wrong := [name for name in fields if not _NAME.fullmatch(name)]:
-        raise InvalidInputError(
-            f"{wrong[0]!r} cannot be the name of a field: use a-z and _, and not what this library uses"
-        )
+        raise InvalidInputError(f"{wrong[0]!r} cannot name a field: use a-z and _, and not what this library uses")
     lines = [f"{name}: {_to_json(value, name)}\n" for name, value in fields.items()]
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
@@ -125,9 +114,6 @@ def parse(file: str) -> FrontMatter | None:
     A file that begins like one is read as one whatever happened to it since: parts that cannot be read are left out of
     the fields and described in `damage`. The last line feed is not part of the text, and may be missing, as some
     editors leave it. Simple YAML is read too: unquoted strings, and mappings and lists in blocks.
-
-    Args:
-        file: All of the file.
     """
     opening = _VERSION.match(file) if file.startswith("---") else None
     if opening is None:
@@ -150,9 +136,6 @@ def parse_own_fields(file: str) -> dict[str, Any]:
     """Return the fields above a note that a person wrote, by names in lower case, as far as they are simple YAML.
 
     There are none without a line `---` at its beginning and another one below, or in a document.
-
-    Args:
-        file: All of the file.
     """
     if not _OWN_OPENING.match(file) or _OPENING.match(file):
         return {}
@@ -181,11 +164,7 @@ def list_names(file: str) -> list[str]:
 
 
 def split_link(text: str) -> list[str]:
-    """Return the names in a wikilink, `[[Note#Heading|shown]]`, without the heading; any other text is one name.
-
-    Args:
-        text: The link.
-    """
+    """Return the names in a wikilink, `[[Note#Heading|shown]]`, without the heading; any other text is one name."""
     link = _LINK.fullmatch(text.strip())
     return [part.partition("#")[0].strip() for part in link[1].split("|")] if link else [text.strip()]
 
@@ -294,6 +273,4 @@ def _check_json(value: Any, name: str, depth: int) -> None:
         raise InvalidInputError(f"{name} is {value}, which JSON does not know: leave it out, or use None")
     elif value is not None and not isinstance(value, str | int | float | date | UUID):
         kind = type(value).__name__
-        raise InvalidInputError(
-            f"{name} is of type {kind}, which is not JSON: turn it into text, a number, a list or a dict"
-        )
+        raise InvalidInputError(f"{name} is of type {kind}, not JSON: turn it into text, a number, a list or a dict")

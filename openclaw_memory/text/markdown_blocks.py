@@ -26,11 +26,7 @@ class Block(NamedTuple):
     stop: int
 
     def get_title(self, lines: Sequence[str]) -> tuple[int, str]:
-        """Return the level and the title of a heading block, ATX or underlined.
-
-        Args:
-            lines: The lines of the file.
-        """
+        """Return the level and the title of a heading block, ATX or underlined."""
         level = _get_underlined_level(lines, self.first)
         return (level, " ".join(lines[self.first].split())) if level else parse_heading(lines[self.first]) or (1, "")
 

@@ -131,9 +131,6 @@ class Policies:
     def check_name(self, name: str) -> None:
         """Check that a file of this name may be stored.
 
-        Args:
-            name: The part of the path that a person or a program chose.
-
         Raises:
             PolicyError: A rule says never to; the error names the rule, not the file.
         """
@@ -144,20 +141,13 @@ class Policies:
         """Return the `never-store` rule that leaves a file of this name out, or None.
 
         A pattern is searched in the name as it is, and with blanks between its words. Rules for records do not count.
-
-        Args:
-            name: The part of the path that a person or a program chose.
         """
         name = _compose(name)
         rules = (self._find_never(text, None) for text in (name, name.translate(_SEPARATORS)))
         return next(filter(None, rules), None)
 
     def mask_name(self, name: str) -> str:
-        """Return the name of a file that is left out with `***` for the parts that a `never-store` rule matches.
-
-        Args:
-            name: The name.
-        """
+        """Return the name of a file that is left out with `***` for the parts that a `never-store` rule matches."""
         patterns = [rule.pattern for rule in self._never if rule.pattern and not rule.is_for_records]
         name = _compose(name)
         variants = (name, name.translate(_SEPARATORS))
@@ -192,11 +182,7 @@ class Policies:
         return mask_value(value, partial(self.mask, about=about))
 
     def list_matching_rules(self, text: str) -> str | None:
-        """List the names of the rules that leave lines of a file out, quoted and separated by commas, or None.
-
-        Args:
-            text: The text of the file.
-        """
+        """List the names of the rules that leave lines of a file out, quoted and separated by commas, or None."""
         text = _compose(text)
         about = parse_about(text) if self._asks_for_records else None
         return ", ".join(repr(rule.rule.name) for rule in self._never if rule.is_match(text, about)) or None
@@ -209,14 +195,14 @@ class Policies:
         if about is None and self._asks_for_records:
             about = parse_about(text)
         patterns = [rule.pattern for rule in self._masked if rule.is_match(text, about)]
-        left = self.strip_unstorable(text, about)
+        left = self.hide_unstorable(text, about)
         if None in patterns:
             return _mask_record(left)
         spans = _find_spans(patterns, left)
         # What a mask leaves may read on, and match again.
-        return self.strip_unstorable(_mask_spans(left, spans), about) if spans else left
+        return self.hide_unstorable(_mask_spans(left, spans), about) if spans else left
 
-    def strip_unstorable(self, text: str, about: About | None = None) -> str:
+    def hide_unstorable(self, text: str, about: About | None = None) -> str:
         """Return the text with the lines blank that may not be stored, until no rule matches the remainder.
 
         Args:
@@ -242,11 +228,7 @@ def _make_error(rule: str, thing: str, remedy: str) -> PolicyError:
 
 
 def parse_about(text: str) -> About | None:
-    """Return the properties of the record in a file, from its front matter, or None for any other file.
-
-    Args:
-        text: The text of the file.
-    """
+    """Return the properties of the record in a file, from its front matter, or None for any other file."""
     matter = parse(text) if text.startswith("---") else None
     return None if matter is None else get_about(matter.fields)
 
@@ -255,9 +237,6 @@ def get_about(fields: Mapping[str, Any]) -> About | None:
     """Return the properties of the record with these fields, or None if they belong to no record.
 
     A sensitivity that was removed or misspelled counts as high.
-
-    Args:
-        fields: The front matter of a file.
     """
     if not isinstance(fields.get("type"), str) or "key" not in fields or "memory_id" not in fields:
         return None
@@ -266,34 +245,21 @@ def get_about(fields: Mapping[str, Any]) -> About | None:
 
 
 def mask_note(note: str, policies: Policies) -> str:
-    """Return a note as it is indexed: without recalled text, comments, secrets, and lines that policies leave out.
-
-    Args:
-        note: The text of the note.
-        policies: The policies.
-    """
+    """Return a note as it is indexed: without recalled text, comments, secrets, and lines that policies leave out."""
     above = measure_front_matter(note)  # nothing in a document's fields may reach into its text
     about = parse_about(note) if policies and above else None
     return note[:above] + redact(shorten_data(strip_fenced(policies.mask(note[above:], about))))
 
 
 def shorten_data(text: str) -> str:
-    """Return a text with `…` in place of the data of images: in URIs, and the shapes of SVG; its lines stay.
-
-    Args:
-        text: The text.
-    """
+    """Return a text with `…` in place of the data of images: in URIs, and the shapes of SVG; its lines stay."""
     if not any(mark in text.lower() for mark in ("data:", "<svg")):
         return text
     return _DATA.sub(lambda match: f"{match[1]}…" + "\n" * match[0].count("\n", len(match[1])), text)
 
 
 def iterate_leaves(value: Any) -> Iterator[Any]:
-    """Yield the names of objects, as text, and all that is neither an object nor an array, in the order of the value.
-
-    Args:
-        value: A value of JSON.
-    """
+    """Yield the names of objects, as text, and all that is neither an object nor an array, in their order."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield str(name)

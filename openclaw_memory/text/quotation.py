@@ -41,28 +41,17 @@ def quote(text: str, source: str) -> str:
 def check_source_name(source: str) -> str:
     """Return the name of a source as one safe line, with secrets masked.
 
-    Args:
-        source: The origin of a text.
-
     Raises:
         InvalidInputError: It is not a text, empty or too long.
     """
     name = clean_line(" ".join(source.split())) if isinstance(source, str) else ""
     if not name.strip() or len(name) > MAX_SOURCE:
-        raise InvalidInputError(
-            f"quoted_from is {source!r:.80}, not a source by its name or address, of up to {MAX_SOURCE} characters"
-        )
+        raise InvalidInputError(f"quoted_from is {source!r:.80}, not a name or address up to {MAX_SOURCE} characters")
     return redact(escape_fences(name))
 
 
 def find_source(lines: Sequence[str], start: int, end: int) -> str | None:
-    """Return the source of the first quotation that lines belong to; None if they belong to none with a source.
-
-    Args:
-        lines: All lines of a note.
-        start: The first of the lines, 1-based.
-        end: The last one, included.
-    """
+    """Return the source of the first quotation that lines belong to; None if they belong to none with a source."""
     at, is_quoted = max(0, start - 1), [_QUOTED.match(line) is not None for line in lines]
     while at > 0 and is_quoted[at] and is_quoted[at - 1]:
         at -= 1
@@ -76,10 +65,6 @@ def find_source(lines: Sequence[str], start: int, end: int) -> str | None:
 
 
 def is_external(fields: Mapping[str, object]) -> bool:
-    """Return whether a document comes from outside, by its front matter or its metadata.
-
-    Args:
-        fields: Its front matter.
-    """
+    """Return whether a document comes from outside, by its front matter or its metadata."""
     metadata = fields.get("metadata")
     return EXTERNAL in (fields.get("origin"), metadata.get("origin") if isinstance(metadata, dict) else None)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+from openclaw_memory._system import read_lines
 from openclaw_memory.config.environment import should_mask_listed_secrets
-from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
+from openclaw_memory.text.fence import replace_spans
 
 _MASKED_FROM, _START_CHARS, _END_CHARS = 18, 6, 4  # OpenClaw's numbers
 _HIDDEN = "***"
@@ -26,19 +27,28 @@ _UNSEEN = (
     "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
     "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufffd\\U000e0000-\\U000e0fff"
 )
+
+
+class Format(NamedTuple):
+    """One format of tokens: a literal that each holds, a pattern, and whether it is only on public lists."""
+
+    literal: str
+    pattern: str
+    is_listed: bool
+
+
+_ROWS = list(map(str.split, read_lines(__file__, "secret_formats.txt")))
+_PARTS = {row[1]: row[2] for row in _ROWS if row[0] == "part"}
+FORMATS = [
+    Format(row[1], re.sub("<[A-Z]+>", lambda name: _PARTS[name[0]], row[2]), row[0] == "listed")
+    for row in _ROWS
+    if row[0] in {"known", "listed"}
+]
+_PROVIDERS = "|".join(name for row in _ROWS if row[0] == "providers" for name in row[1:])
 # A run must hold the mark of a format to be searched for it: few hold the first three, and few formats lack them.
 _MARKS = ("_", "-", ".", "")
 _BY_MARK = tuple(
-    (
-        mark,
-        tuple(
-            (entry.literal, entry.pattern, formats is LISTED)
-            for formats in (KNOWN, LISTED)
-            for entry in formats
-            if next(sign for sign in _MARKS if sign in entry.literal) == mark
-        ),
-    )
-    for mark in _MARKS
+    (mark, [own for own in FORMATS if next(sign for sign in _MARKS if sign in own.literal) == mark]) for mark in _MARKS
 )
 # No token is shorter.
 _RUN = rf"[{_WRITTEN}{_UNSEEN}]{{16,}}"
@@ -70,11 +80,9 @@ _NAME = r"(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|token|sec
 _VALUE = r"""[^\s"'`,;&)}\]\\]+"""
 
 # A value in a note, before which a provider is named: `DATADOG_API_KEY=…`, `the Heroku token: …`.
-_ASSIGNED = r"""([=:][ \t"'`]{0,4})([A-Za-z0-9_+=-][A-Za-z0-9_+/=-]{15,})"""
-_PROVIDERS_SECRET = (
-    rf"(?i)(?<![a-z])(?:{PROVIDERS})[a-z0-9_ .-]{{0,30}}(?:key|token|secret|pass|pwd|auth|credential)"
-    r"""[a-z0-9_ ."'`-]{0,20}$"""
-)
+_ASSIGNED = r"""([=:][ \t"'`]{0,4})([A-Za-z0-9_+-][A-Za-z0-9_+/-]{15,}+(?:(?!=)|={1,2}(?![A-Za-z0-9_+/=-])))"""
+_SECRETS_NAME = r"""(?i)(?:key|token|secret|pass|pwd|auth|credential)[a-z0-9_ ."'`-]{0,20}$"""
+_PROVIDERS_SECRET = rf"(?i)(?<![a-z])(?:{_PROVIDERS})[a-z0-9_ .-]{{0,30}}{_SECRETS_NAME.removeprefix('(?i)')}"
 _LONGEST_NAME = 80
 
 # The last group is masked.
@@ -120,16 +128,13 @@ _ADDRESS_END = r"""[\s<>"'`]"""
 _LONGEST_ADDRESS = 600
 # There, only what a parameter is named for is a secret, and formats that are no slugs.
 _PARAMETER = r"(?i)(?:[?&]t|key|token|secret|passw(?:or)?d|pwd|auth)=$"
-_UNLIKE_SLUGS = ("_", "/", ":AA")
+_UNLIKE_SLUGS = ("_", "/", ":AA", "=")
 
 
 def redact(text: str) -> str:
     """Return the text with masks for every token that its form gives away, and for every private key.
 
     Invisible characters and line ends hide no token that they are put into.
-
-    Args:
-        text: The text.
     """
     if "\n" in text:
         text = _mask_cut_tokens(text)
@@ -148,9 +153,6 @@ def redact_session(text: str) -> str:
     """Mask secrets in a line of a conversation as `redact` does, and values that are assigned to a secret's name.
 
     Such as `password=…`, `API_KEY: …`, `"apiKey": "…"`, `--token …`, `Authorization: Bearer …` and `://user:…@host`.
-
-    Args:
-        text: The line.
     """
     text = redact(text)
     low = text.lower()
@@ -168,11 +170,7 @@ def redact_session(text: str) -> str:
 
 
 def redact_talk(text: str) -> str:
-    """Mask secrets in each line of a conversation as `redact_session` does; lines stay where they are.
-
-    Args:
-        text: The lines.
-    """
+    """Mask secrets in each line of a conversation as `redact_session` does; lines stay where they are."""
     return "\n".join(map(redact_session, redact(text).split("\n")))
 
 
@@ -194,31 +192,19 @@ def mask_value(value: Any, mask: Callable[[str], str]) -> Any:
 
 
 def mask_token(token: str) -> str:
-    """Return a token by its first six and last four characters; `***` for one of less than 18.
-
-    Args:
-        token: The token.
-    """
+    """Return a token by its first six and last four characters; `***` for one of less than 18."""
     return f"{token[:_START_CHARS]}…{token[-_END_CHARS:]}" if len(token) >= _MASKED_FROM else _HIDDEN
 
 
 def find_masks(text: str) -> list[str]:
-    """Return the masks of tokens with a known beginning; in `she said nothing…then left` is none.
-
-    Args:
-        text: The text.
-    """
+    """Return the masks of tokens with a known beginning; in `she said nothing…then left` is none."""
     short = ("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "sk_", "rk_")
-    literals = (*short, *(entry.literal for entry in KNOWN if len(entry.literal) > _SHORTEST_SIGN))
+    literals = (*short, *(own.literal for own in FORMATS if not own.is_listed and len(own.literal) > _SHORTEST_SIGN))
     return [mask for mask in _compile(_MASKED).findall(text) if mask.startswith(literals)]
 
 
 def explain_masks(*texts: str) -> str | None:
-    """Explain the masks of tokens in texts in a sentence, with how to see the line; None without any.
-
-    Args:
-        texts: The texts.
-    """
+    """Explain the masks of tokens in texts in a sentence, with how to see the line; None without any."""
     masks = [mask for text in texts if "…" in text for mask in find_masks(text)]
     return f"{masks[0]} is a secret, masked: to see its line, open the file in an editor" if masks else None
 
@@ -240,18 +226,12 @@ def _mask_tokens(text: str, run: re.Pattern[str]) -> tuple[str, bool]:
         at = far.find(b" ", start)
         at = at if at >= 0 else len(text)
         spans += (span for match in run.finditer(text, start, at) for span in _find_secrets(text, *match.span()))
-    return _mask_spans(text, spans), at > 0
+    return replace_spans(text, spans, _mask_lines), at > 0
 
 
-def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
-    """Return the text with a mask for each of the spans, followed by as many line ends as it had."""
-    parts: list[str] = []
-    at = 0
-    for start, end in spans:
-        secret = text[start:end]
-        parts += [text[at:start], mask_token(_compile(_OTHER).sub("", secret)), "\n" * secret.count("\n")]
-        at = end
-    return "".join((*parts, text[at:])) if spans else text
+def _mask_lines(secret: str) -> str:
+    """Return the mask of a token, followed by as many line ends as it had."""
+    return mask_token(_compile(_OTHER).sub("", secret)) + "\n" * secret.count("\n")
 
 
 def _find_secrets(text: str, first: int, last: int) -> list[tuple[int, int]]:
@@ -289,10 +269,10 @@ def _is_placeholder(token: str) -> bool:
 
 def _is_slug(text: str, start: int, literal: str) -> bool:
     """Return whether a token of a format is a slug: it stands in the path of an address or the target of a link."""
-    before = _compile(_ADDRESS_END).split(text[max(0, start - _LONGEST_ADDRESS) : start])[-1]
-    if not _compile(_ADDRESS).search(before) or _compile(_PARAMETER).search(before):
+    if any(sign in literal for sign in _UNLIKE_SLUGS):
         return False
-    return not any(sign in literal for sign in _UNLIKE_SLUGS)
+    before = _compile(_ADDRESS_END).split(text[max(0, start - _LONGEST_ADDRESS) : start])[-1]
+    return bool(_compile(_ADDRESS).search(before)) and not _compile(_PARAMETER).search(before)
 
 
 def _mask_cut_tokens(text: str) -> str:
@@ -312,7 +292,7 @@ def _mask_cut_tokens(text: str) -> str:
             end = further.end()
         spans += [(a, b) for a, b in _find_secrets(text, start, end) if "\n" in text[a:b]]
         at = end
-    return _mask_spans(text, spans)
+    return replace_spans(text, spans, _mask_lines)
 
 
 def _find_beginning(text: str, first: int, end: int) -> int:
@@ -323,11 +303,12 @@ def _find_beginning(text: str, first: int, end: int) -> int:
 
 def _mask_provider_secret(match: re.Match[str]) -> str:
     """Return an assignment with its value masked, if a provider's name and a word for a secret precede it."""
-    if not _compile(_RANDOM).search(match[2]) or _is_slug(match.string, match.start(2), ""):
-        return match[0]
     before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
-    is_secret = _compile(_PROVIDERS_SECRET).search(before) and should_mask_listed_secrets()
-    return match[1] + mask_token(match[2]) if is_secret else match[0]
+    # The words for a secret come first: the names of all providers take long to search for.
+    is_named = _compile(_SECRETS_NAME).search(before) and _compile(_PROVIDERS_SECRET).search(before)
+    if not is_named or not _compile(_RANDOM).search(match[2]) or _is_slug(match.string, match.start(2), ""):
+        return match[0]
+    return match[1] + mask_token(match[2]) if should_mask_listed_secrets() else match[0]
 
 
 def _mask_last(match: re.Match[str]) -> str:

@@ -38,11 +38,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def is_silent(text: str) -> bool:
-    """Return whether a reply is nothing but `NO_REPLY`: in any case, dressed or not, after a thought, or as an action.
-
-    Args:
-        text: The text of the reply.
-    """
+    """Return whether a reply is nothing but `NO_REPLY`: in any case, dressed, after a thought, or as an action."""
     begin = _skip_thoughts(text)
     if begin is None:
         return False
@@ -50,11 +46,7 @@ def is_silent(text: str) -> bool:
 
 
 def is_declining(text: str) -> bool:
-    """Return whether a reply is `NO_REPLY`, or has it at an end of one line that there is nothing.
-
-    Args:
-        text: The text of the reply.
-    """
+    """Return whether a reply is `NO_REPLY`, or has it at an end of one line that there is nothing."""
     inner = _strip_head(text)
     inner = inner[: _find_tail(inner)]
     return is_silent(text) or (inner != text and _is_nothing(inner))

@@ -1,4 +1,4 @@
-"""Turn text into terms, for the index and for queries alike: fold, segment, stem, and drop stop words.
+"""Turn text into terms, for the index and for queries alike: fold, split and stem; queries lose stop words.
 
 A term is a folded word, stemmed by the language of its text. An identifier (`GEO-1000`, `snake_case`, `camelCase`,
 `config.toml`) is a term as a whole, without the signs within, and in parts; so are `#tag`, `@name` and `C++`, with
@@ -131,7 +131,7 @@ def split_words(text: str) -> list[str]:
 
 
 def locate_words(text: str) -> list[tuple[int, int, str]]:
-    """Return where the words of a text are: first character, the one after the last, and the word as in `words`.
+    """Return where the words of a text are: first character, the one after the last, and the word as in `split_words`.
 
     Words in camelCase are whole.
     """
@@ -150,11 +150,7 @@ def locate_words(text: str) -> list[tuple[int, int, str]]:
 
 
 def select_content_words(text: str) -> list[str]:
-    """Return the words of a query, each once, without the stop words of its language (unless it has no others).
-
-    Args:
-        text: The query.
-    """
+    """Return the words of a query, each once, without the stop words of its language (unless it has no others)."""
     tokens, stop = _split_question(text)
     content = [word for token in tokens for word in _lower_words(token) if fold(word) not in stop]
     return list(dict.fromkeys(content or split_words(text)))
@@ -201,12 +197,7 @@ def stem(word: str, language: str = DEFAULT_LANGUAGE) -> str:
 
 @lru_cache(maxsize=65536)
 def stem_word(word: str, language: str = DEFAULT_LANGUAGE) -> str:
-    """Return the term of a single word of `split_words`.
-
-    Args:
-        word: The word.
-        language: The language to stem it by.
-    """
+    """Return the term of a single word of `split_words`."""
     return stem(fold(word), language)[:MAX_TERM_CHARS]
 
 

@@ -5,16 +5,7 @@ import shutil
 
 import pytest
 
-from openclaw_memory import Memory
-from openclaw_memory.cli import main
-from openclaw_memory.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    RecordError,
-    StoreError,
-    UserKeyError,
-)
+from openclaw_memory import Memory, errors
 from openclaw_memory.records import RecordSource
 from openclaw_memory.security import keys
 from openclaw_memory.security.keys import VARIABLE, Key
@@ -64,19 +55,6 @@ def without(root, *names, path=DOOR):
     file.write_text("\n".join(kept))
 
 
-def assert_shown_nowhere(memory):
-    """Some doors for all, which `faults/test_forged_records_at_every_door.py` has."""
-    assert DOOR not in [hit.path for hit in memory.search("door code").results]
-    assert [one.path for one in memory.records] == memory.records.find("door code") == []
-    with pytest.raises(RecordError, match="sign"):
-        memory.get(DOOR)
-    with pytest.raises(RecordError, match="sign"):
-        memory.notes.promote(DOOR, *[memory.workspace.read(DOOR).split("\n").index("---", 1) + 2] * 2)
-    assert DOOR in "\n".join(memory.status(deep=True).notices)
-    [item] = [one for one in memory.control.inspect() if one.path == DOOR]
-    assert DOOR in str(item.problem)
-
-
 def test_a_record_of_high_sensitivity_is_signed_and_found_like_others(memory, root):
     assert "signature: " in (root / DOOR).read_text()
     assert memory.records.get("fact", "door.code").value == "amber seven"
@@ -118,7 +96,7 @@ def test_every_field_is_signed(memory, root):
     assert {"memory_id", "value", "sensitivity", "ttl", "version", "history", "tokens", "waiting"} <= names
     for name in names:
         without(root, name)
-        with pytest.raises(RecordError, match="sign"):
+        with pytest.raises(errors.RecordError, match="sign"):
             memory.get(DOOR)
         (root / DOOR).write_text(whole)
 
@@ -134,7 +112,7 @@ def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
     memory.records.remember("fact", "door.code", "amber seven", sensitivity="low")
     assert memory.records.get("fact", "door.code").sensitivity == "low"
     change(root, ("amber", "copper"))
-    with pytest.raises(RecordError, match="sign"):
+    with pytest.raises(errors.RecordError, match="sign"):
         memory.get(DOOR)
 
 
@@ -142,9 +120,9 @@ def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
 def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
     change(root, ("door.code: amber seven", "door.code: amber eight"))
     before = (root / DOOR).read_bytes()
-    with pytest.raises(RecordError, match="openclaw-memory sign"):
+    with pytest.raises(errors.RecordError, match="openclaw-memory sign"):
         memory.records.remember("fact", "door.code", "amber eight", sensitivity="high")
-    with pytest.raises(RecordError, match="sign"):
+    with pytest.raises(errors.RecordError, match="sign"):
         memory.records.confirm("fact", "door.code")
     tools = {tool.name: tool for tool in memory_tools(memory, include="append remember confirm".split())}
     for name in ("memory_remember", "memory_confirm"):
@@ -180,32 +158,28 @@ def test_what_changes_after_it_was_looked_at_is_not_signed(memory, root):
     [one] = memory.records.list_unsigned()
     change(root, ("door.code: amber eight", "door.code: amber nine"))
     for seen in (one, one.digest):
-        with pytest.raises(ConflictError):
+        with pytest.raises(errors.ConflictError):
             memory.records.sign(DOOR, expected=seen)
     assert len(memory.records.list_unsigned()) == 1
 
 
 def test_what_needs_no_signature_is_not_signed(memory):
     memory.records.remember("fact", "tea", "green")
-    with pytest.raises(InvalidInputError, match="needs no signature"):
+    with pytest.raises(errors.InvalidInputError, match="needs no signature"):
         memory.records.sign("memory/records/fact/tea.md")
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         memory.records.sign("memory/records/fact/coffee.md")
 
 
-def test_a_record_of_before_there_were_signatures_is_reported_and_signed_by_one_command(memory, root, capsys):
+def test_a_record_of_before_there_were_signatures_is_reported_and_signed_by_one_command(memory, root, run):
     path = "memory/records/fact/safe.md"
     memory.records.remember("fact", "safe", "under the stairs", sensitivity="medium")
     change(root, ('sensitivity: "medium"', 'sensitivity: "high"'), path=path)
     notices = "\n".join(memory.status(deep=True).notices)
     assert f"openclaw-memory sign {path}" in notices
-    with pytest.raises(SystemExit) as left:
-        main(["sign", "-w", str(root)])
-    out = capsys.readouterr().out
-    assert (left.value.code, "under the stairs" in out, "not signed" in out) == (1, True, True)
-    with pytest.raises(SystemExit) as done:
-        main(["sign", "-w", str(root), path, "--yes"])
-    assert done.value.code == 0
+    code, out, _ = run("sign", "-w", root)
+    assert (code, "under the stairs" in out, "not signed" in out) == (1, True, True)
+    assert run("sign", "-w", root, path, "--yes").code == 0
     assert memory.records.get("fact", "safe").value == "under the stairs"
 
 
@@ -224,7 +198,7 @@ def test_one_key_in_the_environment_of_two_machines_vouches_on_both(root, monkey
         monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "other machine"))
         assert memory.records.get("fact", "door.code").value == "amber seven"
         change(root, ("amber seven", "amber eight"))
-        with pytest.raises(RecordError, match="sign"):
+        with pytest.raises(errors.RecordError, match="sign"):
             memory.records.get("fact", "door.code")
 
 
@@ -233,13 +207,13 @@ def test_a_key_that_is_set_later_leaves_what_was_signed_without_it(memory, monke
     assert memory.records.get("fact", "door.code").value == "amber seven"
     memory.records.confirm("fact", "door.code", value="cedar nine")
     monkeypatch.delenv(VARIABLE)
-    with pytest.raises(RecordError, match=VARIABLE):
+    with pytest.raises(errors.RecordError, match=VARIABLE):
         memory.records.get("fact", "door.code")
 
 
 def test_a_key_that_cannot_be_read_hides_what_it_signed_and_says_so(memory, monkeypatch):
     monkeypatch.setenv(VARIABLE, "no key")
-    with pytest.raises(RecordError, match=VARIABLE):
+    with pytest.raises(errors.RecordError, match=VARIABLE):
         memory.records.get("fact", "door.code")
 
 
@@ -247,7 +221,7 @@ def test_nothing_is_signed_where_no_key_can_be_kept(root, monkeypatch, tmp_path)
     (tmp_path / "file").touch()
     monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "file"))
     with Memory.open(root, embedder=None, index_path=tmp_path / "index.sqlite") as memory:
-        with pytest.raises(StoreError, match="OPENCLAW_MEMORY_HOME"):
+        with pytest.raises(errors.StoreError, match="OPENCLAW_MEMORY_HOME"):
             memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
         assert not (root / DOOR).exists()
         memory.records.remember("fact", "tea", "green")
@@ -289,7 +263,7 @@ def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
         assert DOOR in [hit.path for hit in other.search("door code").results]
         change(root, ("amber seven", "amber eight"))
         assert DOOR not in [hit.path for hit in other.search("door code").results]
-        with pytest.raises(RecordError, match="sign"):
+        with pytest.raises(errors.RecordError, match="sign"):
             other.get(DOOR)
 
 
@@ -297,7 +271,7 @@ def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
 @pytest.mark.parametrize("given", ["no hex", "ab", "ab" * 33])
 def test_an_environment_that_holds_no_key_is_an_error(monkeypatch, given):
     monkeypatch.setenv(VARIABLE, given)
-    with pytest.raises(UserKeyError):
+    with pytest.raises(errors.UserKeyError):
         Key.read_environment()
 
 

@@ -59,9 +59,7 @@ def test_a_document_is_cut_as_its_text_is_further_down(style, text):
     [
         "---\ntitle: x\n---\ntext",
         "text\n---\nopenclaw_memory: 1\n---\n",
-        '---\nopenclaw_memory: 2\nid: "a"\n---\ntext',
-        "",
-        "---",
+        *('---\nopenclaw_memory: 2\nid: "a"\n---\ntext', "", "---"),
     ],
 )
 def test_what_no_program_of_ours_wrote_is_no_document(file):
@@ -158,7 +156,7 @@ def test_what_is_no_json_is_refused_with_the_way_to_it(value, where):
 
 @pytest.mark.parametrize("name", ["", "Page", "two words", "a:b", "openclaw_memory", "x\n---"])
 def test_a_field_has_a_name_that_can_be_read_again(name):
-    with pytest.raises(InvalidInputError, match="name of a field"):
+    with pytest.raises(InvalidInputError, match="cannot name a field"):
         render({name: 1}, "")
 
 

@@ -2,6 +2,7 @@
 
 import re
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 import secret_samples
@@ -11,10 +12,8 @@ from hypothesis import strategies as st
 from secret_samples import HARMLESS, HEX, MIXED, UPPER
 
 from openclaw_memory.text import redaction
-from openclaw_memory.text.redaction import mask_token, redact, redact_session
-from openclaw_memory.text.secret_formats import KNOWN, LISTED
+from openclaw_memory.text.redaction import FORMATS, mask_token, redact, redact_session
 
-FORMATS = [*KNOWN, *LISTED]
 TOKENS = {**secret_samples.KNOWN, **secret_samples.LISTED}
 
 
@@ -57,8 +56,31 @@ def test_what_only_the_lists_know_is_masked_unless_that_is_switched_off(off, mon
     assert all(redact(text) != text for text in texts)
 
 
+SLUG = HEX[:32]
+LINKS_AND_DOCUMENTATION = [
+    f"https://www.notion.so/acme/Technical-Roadmap-{SLUG}",
+    f"https://www.notion.so/acme/My-task-{SLUG}?pvs=4",
+    f"https://medium.com/acme/sk-{SLUG}",
+    f"https://x.example/?next=/final-{SLUG}&id=al-{MIXED[:43]}",
+    f"[report](risk/pa-{MIXED[:43]}.md)",
+    f"[[sk-{SLUG}]] and [Password Managers](#password-managers)",
+    f"the file final-report-task-{SLUG}.md, my-key-{SLUG}.md",
+    f"![](https://images.example/2.png?jwt=eyJhbGciOiJIUzI1NiJ9.{MIXED[:40]}.{MIXED[:43]})",
+    f"https://s3.example/a?X-Amz-Credential=AKIA{UPPER[:16]}%2Faws4_request",
+    "AKIAIOSFODNN7EXAMPLE, sk-your-key-here-1234567890, ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxx, sk-1234567890abcdef1234567890",
+    "npm_config_registry_of_the_environment, github_pat_how_to_create_one, hf_hubdownloadwithprogress",
+    "postgres://user:password@db.internal/x, http://app:app@localhost, https://<user>:<password>@host",
+    "ftp://ana:s3cret@ftp.example.com",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+    '$password = ConvertTo-SecureString "P@ssw0rd" -AsPlainText',
+    "MUST_CHANGE_PASSWORD = 1 and PASSWD=../../etc/passwd",
+    'api_key=os.environ["KEY"], password=${DB_PASSWORD}, secret=None, "nextToken": "abcdef"',
+]
+
+
 @pytest.mark.fault(33)
-@pytest.mark.parametrize("text", HARMLESS)
+@pytest.mark.parametrize("text", [*HARMLESS, *LINKS_AND_DOCUMENTATION])
 def test_what_is_no_secret_stays(text):
     assert redact(text) == text
     assert redact_session(text) == text
@@ -66,56 +88,10 @@ def test_what_is_no_secret_stays(text):
 
 @pytest.mark.parametrize(
     ("text", "safe"),
-    [
-        ("password=hunter2", "password=***"),
-        ("password=hunter2secretvalue!", "password=***"),
-        ("password=correcthorsebatterystaple&page=2", "password=***&page=2"),
-        ("run --pwd correcthorsebatterystaple -v", "run --pwd *** -v"),
-        ("db_password: hunter2", "db_password: ***"),
-        ("export API_KEY='abc'", "export API_KEY='***'"),
-        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SECRET_ACCESS_KEY=***"),
-        ('{"accessToken": "abcdef", "a": 1}', '{"accessToken": "***", "a": 1}'),
-        ("run --token abcdef --verbose", "run --token *** --verbose"),
-        ("run --api-key=abcdefghijklmnopqrstuvwx", "run --api-key=abcdef…uvwx"),
-        ("Authorization: Bearer abcdefghijklmnopqrst", "Authorization: Bearer abcdef…qrst"),
-        ("authorization: basic dXNlcjpwYXNzd29yZA==", "authorization: basic dXNlcj…ZA=="),
-        ("postgres://ana:s3cret@db.example/x", "postgres://ana:***@db.example/x"),
-        ("https://x.example/?access_token=abcdef&page=2", "https://x.example/?access_token=***&page=2"),
-    ],
+    [row.split("\t") for row in Path(__file__).with_name("masked.tsv").read_text("utf-8").splitlines()],
 )
 def test_what_is_assigned_to_the_name_of_a_secret_is_masked_in_talk(text, safe):
     assert redact_session(text) == safe
-
-
-SLUG = HEX[:32]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"https://www.notion.so/acme/Technical-Roadmap-{SLUG}",
-        f"https://www.notion.so/acme/My-task-{SLUG}?pvs=4",
-        f"https://medium.com/acme/sk-{SLUG}",
-        f"https://x.example/?next=/final-{SLUG}&id=al-{MIXED[:43]}",
-        f"[report](risk/pa-{MIXED[:43]}.md)",
-        f"[[sk-{SLUG}]] and [Password Managers](#password-managers)",
-        f"the file final-report-task-{SLUG}.md, my-key-{SLUG}.md",
-        f"![](https://images.example/2.png?jwt=eyJhbGciOiJIUzI1NiJ9.{MIXED[:40]}.{MIXED[:43]})",
-        f"https://s3.example/a?X-Amz-Credential=AKIA{UPPER[:16]}%2Faws4_request",
-        "AKIAIOSFODNN7EXAMPLE, sk-your-key-here-1234567890, ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxx, sk-1234567890abcdef1234567890",
-        "npm_config_registry_of_the_environment, github_pat_how_to_create_one, hf_hubdownloadwithprogress",
-        "postgres://user:password@db.internal/x, http://app:app@localhost, https://<user>:<password>@host",
-        "ftp://ana:s3cret@ftp.example.com",
-        "-----BEGIN PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
-        '$password = ConvertTo-SecureString "P@ssw0rd" -AsPlainText',
-        "MUST_CHANGE_PASSWORD = 1 and PASSWD=../../etc/passwd",
-        'api_key=os.environ["KEY"], password=${DB_PASSWORD}, secret=None, "nextToken": "abcdef"',
-    ],
-)
-def test_links_and_documentation_stay_whole(text):
-    assert redact(text) == text
-    assert redact_session(text) == text
 
 
 @pytest.mark.parametrize(
@@ -171,7 +147,7 @@ def test_what_is_masked_stays_as_it_is_and_no_line_moves(text):
 
 
 PIECES = [
-    *(one.literal for one in FORMATS), *TOKENS.values(), *secret_samples.NAMED.values(),
+    *(one.literal for one in FORMATS), *[*TOKENS.values()][::5], *secret_samples.NAMED.values(),
     "password=", "a_", "A", "://a:", "-----BEGIN PRIVATE KEY-----", '"token":"', "Bearer ", "--token ", "sk-sk-",
     "eyJaaaaaaaaaaa.", "1", "basic ", "key_", "token: ", "a-", "sk-1a", "aask-1a\n", "ghp_1a\n", "\n1a", "\u200b", "k\u200b",
     "a1\n> ", "aws key ", "aws key=1a1a", "eyJ", "eyJhbGciO", "M1.", "=", ":", "= ", "sl.", "gl", "x" * 399 + "1a\n",
@@ -189,7 +165,7 @@ LOOKED_FOR = (
 
 def seconds(mask, text):
     """Processor time; a first time compiles patterns."""
-    return least_seconds(lambda: mask(text), enough=BAR)
+    return least_seconds(lambda: mask(text), enough=BAR * SLOWER)
 
 
 def patterns_of_masking():
@@ -207,7 +183,7 @@ def test_no_pattern_takes_long_by_itself():
     for name, pattern in patterns_of_masking().items():
         compiled = re.compile(pattern)
         for text, piece in zip(texts, PIECES, strict=True):
-            took = least_seconds(lambda: [None for _ in compiled.finditer(text)], enough=BAR)  # noqa: B023
+            took = least_seconds(lambda: [None for _ in compiled.finditer(text)], enough=BAR * SLOWER)  # noqa: B023
             slowest = max(slowest, (took, name, piece[:40]))
     print(f"at most {slowest[0]:.3f} s for 100,000 characters, of {slowest[1]!r} in {slowest[2]!r}")
     assert slowest[0] <= BAR * SLOWER

@@ -17,17 +17,14 @@ SILENT = [
     "NO_REPLY 🙂", "</think>NO_REPLY", "NO_REPLY ✅",
 ]  # fmt: skip
 # What is said besides shows nothing either, though a program may want to know that it was said.
-SHOWN = {
-    "": "",
+AS_IT_IS = [
+    "", "***", "Good morning!", "NO", "no", "No, thanks.", "NO_REPLYING is no word", "NO_REPLY_TO is a header",
+    "is`NO_REPLY", "<b>Saved.</b>", "```text\nall\n```", "🙂", "1", "<b", "NO\\_REPLYING", "```python\nprint(1)\n```",
+    "a\nNO_REPLY is a token", "a\n\nNO", "<think>a</think>\nhi", "<think>NO_REPLY", '{"action": "REPLY"}',
+]  # fmt: skip
+SHOWN = {text: text for text in AS_IT_IS} | {
     "NO_REPLY: nothing to say": "nothing to say",
     "NO_REPLY. Nothing new.": "Nothing new.",
-    "***": "***",
-    "Good morning!": "Good morning!",
-    "NO": "NO",
-    "no": "no",
-    "No, thanks.": "No, thanks.",
-    "NO_REPLYING is no word": "NO_REPLYING is no word",
-    "NO_REPLY_TO is a header": "NO_REPLY_TO is a header",
     "All saved. NO_REPLY": "All saved.",
     "**All saved.** (NO_REPLY)": "**All saved.**",
     "- a\n- NO_REPLY": "- a",
@@ -35,29 +32,16 @@ SHOWN = {
     "NO_REPLY: nothing but the key": "nothing but the key",
     "NO_REPLY no\none": "no\none",
     "<think>a</think>NO_REPLY hi": "<think>a</think>hi",
-    "is`NO_REPLY": "is`NO_REPLY",
     "<final>NO_REPLY</final> The key is behind the clock.": "The key is behind the clock.",
-    "<b>Saved.</b>": "<b>Saved.</b>",
     "1. NO_REPLY\n2. Buy milk.": "2. Buy milk.",
     "NO_REPLY 42.": "42.",
     "NO_REPLY 1. ": "1. ",
     "123. NO_REPLY": "123.",
-    "```text\nall\n```": "```text\nall\n```",
-    "🙂": "🙂",
-    "1": "1",
-    "<b": "<b",
-    "NO\\_REPLYING": "NO\\_REPLYING",
-    "```python\nprint(1)\n```": "```python\nprint(1)\n```",
-    "a\nNO_REPLY is a token": "a\nNO_REPLY is a token",
     "NO_REPLY but this": "but this",
     "**NO_REPLY** **Bold**": "**Bold**",
     "NO_REPLY NO_REPLY: done": "done",
     "All is saved.\n\nNO_REPLY": "All is saved.",
     "All is saved. \n NO_REPLY\n`no_reply`.\n": "All is saved.",
-    "a\n\nNO": "a\n\nNO",
-    "<think>a</think>\nhi": "<think>a</think>\nhi",
-    "<think>NO_REPLY": "<think>NO_REPLY",
-    '{"action": "REPLY"}': '{"action": "REPLY"}',
 }
 PIECES = st.sampled_from(
     [
@@ -96,15 +80,8 @@ def test_a_reply_without_the_token_is_shown_as_it_is(reply):
 
 def test_what_cannot_be_the_token_is_shown_at_once():
     stream = SilentStream()
-    assert [stream.feed(piece) for piece in ("N", "o", "w", " then", "\n", "NO", "ne")] == [
-        "",
-        "",
-        "Now",
-        " then",
-        "",
-        "",
-        "\nNOne",
-    ]
+    shown = [stream.feed(piece) for piece in ("N", "o", "w", " then", "\n", "NO", "ne")]
+    assert shown == ["", "", "Now", " then", "", "", "\nNOne"]
     assert stream.end() == ""
 
 
