@@ -67,12 +67,7 @@ _REMEDIES = {
 
 
 def suggest(name: object, names: Iterable[str]) -> str:
-    """Return `did you mean 'openai'? ` with the known name that is spelled most like this one, or "".
-
-    Args:
-        name: The unknown name.
-        names: The valid names.
-    """
+    """Return `did you mean 'openai'? ` with the known name that is spelled most like this one, or ""."""
     import difflib
 
     matches = difflib.get_close_matches(str(name), list(names), 1)
@@ -80,11 +75,7 @@ def suggest(name: object, names: Iterable[str]) -> str:
 
 
 def suggest_remedy(error: OSError) -> str:
-    """Suggest a remedy for an error of the operating system, to follow a colon or semicolon.
-
-    Args:
-        error: The error.
-    """
+    """Suggest a remedy for an error of the operating system, to follow a colon or semicolon."""
     return _REMEDIES.get(error.errno or 0, "fix the cause")
 
 

@@ -95,11 +95,7 @@ class Events:
 
 
 def observed(
-    op: str,
-    locate: Locate = lambda *_, **__: (),
-    *,
-    writes: bool = False,
-    result: Callable[[Any], str] = lambda _: "ok",
+    op: str, locate: Locate = lambda *_, **__: (), *, writes: bool = False, judge: Callable[[Any], str] = lambda _: "ok"
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Emit an event for each call of a method, through the `events` of its object.
 
@@ -109,7 +105,7 @@ def observed(
         op: The operation.
         locate: Finds the files by the result (of a generator, each item), the object and the arguments.
         writes: Whether an event `started` goes before, so that an observer can refuse the change.
-        result: Turns the result into that of the event.
+        judge: Turns the result into that of the event.
     """
 
     def decorate(method: Callable[P, T]) -> Callable[P, T]:
@@ -131,7 +127,7 @@ def observed(
                 path = error.path if isinstance(error, ConflictError) else None
                 events.emit(op, [(path, "")] if path else (), type(error).__name__)
                 raise
-            events.emit(op, locate(value, *args, **kwargs), result(value))
+            events.emit(op, locate(value, *args, **kwargs), judge(value))
             return value
 
         call.op = op  # type: ignore[attr-defined]  # marks it

@@ -6,11 +6,7 @@ from .documents import (
     ToolAnswer as ToolAnswer,
     VectorSource as VectorSource,
 )
-from .files import (
-    Excerpt as Excerpt,
-    MemoryFile as MemoryFile,
-    Source as Source,
-)
+from .files import Excerpt as Excerpt, MemoryFile as MemoryFile, Source as Source
 from .index import (
     Chunk as Chunk,
     ChunkRow as ChunkRow,
@@ -25,12 +21,7 @@ from .index import (
     StoreInfo as StoreInfo,
     Vector as Vector,
 )
-from .protocols import (
-    Build as Build,
-    ConnectionHook as ConnectionHook,
-    Embedder as Embedder,
-    Store as Store,
-)
+from .protocols import Build as Build, ConnectionHook as ConnectionHook, Embedder as Embedder, Store as Store
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
 
 from .status import Status as Status

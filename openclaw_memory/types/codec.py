@@ -83,7 +83,8 @@ class FileCodec(Protocol):
         """Return whether new files of a kind are to be encrypted.
 
         Args:
-            kind: `private` for a record of high sensitivity, `transcript`, or `snapshot`.
+            kind: `note` for all that is kept in Markdown, `private` for a record of high sensitivity, `transcript`, or
+                `snapshot`.
         """
         ...
 

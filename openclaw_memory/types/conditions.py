@@ -30,11 +30,7 @@ class FileRange(NamedTuple):
 
 
 def get_ranges(test: Where) -> tuple[FileRange, ...]:
-    """Return the ranges that hold all files that pass a test, or () if they are unknown.
-
-    Args:
-        test: The test.
-    """
+    """Return the ranges that hold all files that pass a test, or () if they are unknown."""
     ranges: tuple[FileRange, ...] = getattr(test, "files", ())
     return ranges
 

@@ -133,6 +133,5 @@ class Snapshot(Struct, frozen=True):
         """Return the content of the file as JSON values: `id`, `timestamp`, `messages`, and `summary` if any."""
         at = self.timestamp.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         messages = [{"role": message.role, "content": message.content} for message in self.messages]
-        return {"id": self.session_id, "timestamp": at, "messages": messages} | (
-            {"summary": self.summary} if self.summary else {}
-        )
+        content = {"id": self.session_id, "timestamp": at, "messages": messages}
+        return content | ({"summary": self.summary} if self.summary else {})

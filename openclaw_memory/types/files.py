@@ -20,12 +20,7 @@ LEFT_OUT = "\n…\n"
 
 
 def format_citation(path: str, *spans: Span) -> str:
-    """Return `path#L3` for one line, `path#L3-L9` for several, `path#L3-L5,L9` where lines between are left out.
-
-    Args:
-        path: The path of the file.
-        spans: The runs of lines.
-    """
+    """Return `path#L3` for one line, `path#L3-L9` for several, `path#L3-L5,L9` where lines between are left out."""
     return f"{path}#" + ",".join(f"L{first}" if last <= first else f"L{first}-L{last}" for first, last in spans)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,6 +24,8 @@ else:
     Matrix: TypeAlias = Any
     TokenVectors: TypeAlias = Any
 
+_DAY = re.compile(r"\d{4}([-_.])\d{2}\1\d{2}")  # as a heading
+
 
 class Chunk(Struct, frozen=True):
     """A run of lines of one file, the unit that is embedded and searched.
@@ -32,8 +35,8 @@ class Chunk(Struct, frozen=True):
         end_line: Its last line, included.
         start_char: The offset of `text` in the file, in characters.
         text: The text.
-        context: What the lines themselves do not say (file date, title, heading path). It is embedded and indexed with
-            the text, and never shown as part of it.
+        context: The file date, title and heading path, which the lines themselves do not say. It is embedded and
+            indexed with the text, and never shown as part of it.
         section: The first line of its section, 0 if sections are not distinguished. A result never spans two sections.
         metadata: The fields that searches can filter by; None for a value that they cannot.
     """
@@ -48,8 +51,9 @@ class Chunk(Struct, frozen=True):
 
     @property
     def embedding_text(self) -> str:
-        """The embedded text: the context, and the text below it."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        """The embedded text: the headings above but for days, which would outweigh a short text, and the text."""
+        headings = " > ".join(name for name in self.context.split(" > ") if not _DAY.fullmatch(name))
+        return f"{headings}\n{self.text}" if headings else self.text
 
 
 class StoredChunk(Struct, frozen=True):

@@ -461,7 +461,7 @@ class Store(Protocol):
         The block gets True, or False if no lock can be made or this thread already holds it.
 
         Args:
-            name: `sync` for a sync, `watch` for a watcher.
+            name: `sync` for a sync, `watch` for a watcher, `vectors` for their embedding in the background.
             wait: How many seconds to wait; None waits without limit.
             notify: Called with the reason while waiting; an exception it raises ends the wait.
 

@@ -16,7 +16,7 @@ DECAYING: frozenset[RecordType] = frozenset({"preference"})  # their confidence 
 HALF_LIFE_DAYS = 30.0  # of that confidence
 # A message, a file of the user's, an agent's tool, the user; or text from outside: a page, a mail, a program.
 SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user", "external"]
-# The result of an observation; see `openclaw_memory.records.resolution.settle`.
+# The result of an observation; see `openclaw_memory.records.settlement.settle`.
 Outcome: TypeAlias = Literal["new", "same", "supported", "confirmed", "replaced", "waiting", "asks", "late"]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Confidence: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
@@ -42,11 +42,6 @@ class Observation(Struct, frozen=True):
     value: Any
     confidence: Confidence
     source: RecordSource
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """Return it as JSON values."""
-        fields: Mapping[str, Any] = msgspec.to_builtins(self)
-        return fields
 
 
 class RecordVersion(Struct, frozen=True):
@@ -82,7 +77,6 @@ class Record(Struct, frozen=True, kw_only=True):
         ttl: For how many seconds after `updated_at` it holds; None for ever.
         last_confirmed_at: When the value was last observed or confirmed.
         version: Rises by one with each change.
-        embedding_ref: Names the vector of its text: equal texts have one.
         created_at: When it was created. Times are UTC, in whole seconds.
         updated_at: When its value was last supported or replaced.
         is_confirmed: Whether this very value was confirmed.
@@ -104,7 +98,6 @@ class Record(Struct, frozen=True, kw_only=True):
     ttl: int | None
     last_confirmed_at: Moment
     version: int
-    embedding_ref: str = ""
     created_at: Moment
     updated_at: Moment
     is_confirmed: bool = field(default=False, name="confirmed")
@@ -125,9 +118,15 @@ class Record(Struct, frozen=True, kw_only=True):
             return None
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return the fourteen fields as JSON values, as OpenClaw's documents spell them."""
-        fields: dict[str, Any] = msgspec.to_builtins(self)
-        return dict(list(fields.items())[:14])
+        """Return the fourteen fields as JSON values, as OpenClaw's documents spell them.
+
+        `embedding_ref` names the vector of its text: equal texts have one.
+        """
+        from hashlib import sha256
+
+        fields = [*msgspec.to_builtins(self).items()]
+        text = make_sentence(self.key, self.value).encode("utf-8", "surrogatepass")
+        return dict([*fields[:11], ("embedding_ref", f"vec_{sha256(text).hexdigest()[:16]}"), *fields[11:13]])
 
 
 class Remembered(Struct, frozen=True):
@@ -145,20 +144,11 @@ class Remembered(Struct, frozen=True):
 
 
 def make_sentence(key: str, value: Any) -> str:
-    """Return the line of a record's file that searches find and people read.
-
-    Args:
-        key: The key of the record.
-        value: Its value.
-    """
+    """Return the line of a record's file that searches find and people read."""
     line = f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
     return line.replace("\0", "\ufffd").strip()  # as a file with NUL is read
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format a moment in UTC as `2026-01-10T09:20:11Z`.
-
-    Args:
-        moment: The moment, with its time zone.
-    """
+    """Format a moment in UTC as `2026-01-10T09:20:11Z`."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -87,7 +87,6 @@ class Status(Struct, frozen=True):
     vector: VectorStatus
     fts: KeywordStatus
     cache: CacheStatus
-    index_bytes: int
     notices: tuple[str, ...]
     engine: Mapping[str, str]
     problems: tuple[str, ...] = ()
@@ -125,7 +124,7 @@ def list_overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]
         *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
         ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
         *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
-        ("last sync", describe_last_sync(state)),
+        ("last sync", describe_sync(state)),
         *((("watcher", state.watcher),) if state.watcher else ()),
     ]
 
@@ -160,7 +159,7 @@ def list_details(state: Status) -> list[tuple[str, str]]:
     ]
 
 
-def describe_last_sync(state: Status) -> str:
+def describe_sync(state: Status) -> str:
     """Describe the latest sync in one line: time, reason and result."""
     if (last := state.last_sync) is None:
         return "none is known"
@@ -204,13 +203,11 @@ def list_behind(state: Status) -> list[str]:
 
 
 def describe_embedder(state: Status) -> str:
-    """Return provider and model, and the requested provider if it is another one."""
+    """Return provider and model, and the requested provider if another one replaces it."""
     name = f"{state.provider} {state.model}".strip() or "nothing"
-    if state.requested_provider == state.provider:
-        return name
     if state.requested_provider == "auto":
         return f"{name}, chosen by auto"
-    return f"{name}, in place of {state.requested_provider}"
+    return f"{name}, in place of {state.requested_provider}" if state.fallback is not None else name
 
 
 def _format_inline(table: Mapping[str, Any]) -> str:
