@@ -1,4 +1,4 @@
-"""Read the settings of a plug-in; `MemoryConfig` is at the top level."""
+"""Settings of a memory, their presets and checks; `MemoryConfig` is at the top level."""
 
 from openclaw_memory.config.checks import read_plugin_settings
 

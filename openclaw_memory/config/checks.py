@@ -90,21 +90,13 @@ def read_plugin_settings(config: Any, name: str, model: type[T]) -> T:
 
 @cache
 def read_types(model: type[Struct]) -> Mapping[str, Any]:
-    """Return the annotations of a section by the names of its fields.
-
-    Args:
-        model: The section.
-    """
+    """Return the annotations of a section by the names of its fields."""
     return get_type_hints(model, include_extras=True)
 
 
 @cache
 def read_range(kind: Any) -> tuple[float, float] | None:
-    """Return the range of a number's type; None for any other type.
-
-    Args:
-        kind: The annotation of a field.
-    """
+    """Return the range of a number's type; None for any other type."""
     node = _get_inner(inspect.type_info(kind))
     if not isinstance(node, inspect.IntType | inspect.FloatType) or node.ge is None:
         return None
@@ -112,11 +104,7 @@ def read_range(kind: Any) -> tuple[float, float] | None:
 
 
 def describe_type(kind: Any) -> str:
-    """Describe the values that a field takes, for a message.
-
-    Args:
-        kind: The annotation of the field.
-    """
+    """Describe the values that a field takes, for a message."""
     choices = kind if get_origin(kind) is Literal else next(iter(get_args(kind)), None)  # of `Choices | None` too
     if get_origin(choices) is Literal:
         return f"one of {', '.join(get_args(choices))}"
@@ -135,12 +123,7 @@ def describe_type(kind: Any) -> str:
 
 
 def describe_value(name: str, value: object) -> str:
-    """Describe a wrong value for a message: its type alone if it may hold a key, its beginning if it is long.
-
-    Args:
-        name: The setting, or the table that should hold it.
-        value: The value.
-    """
+    """Describe a wrong value for a message: its type alone if it may hold a key, its beginning if it is long."""
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return "a number of very many digits"
     if value is None or isinstance(value, bool | int | float):

@@ -8,56 +8,20 @@ and reported in `notices`; a value of the wrong type, or an unknown key, is a `C
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from msgspec import Struct, structs
 
+from openclaw_memory.config import sections
 from openclaw_memory.config.checks import check_keys, describe_value
-from openclaw_memory.config.sections import (
-    SECTIONS,
-    ChunkingConfig,
-    CompactionConfig,
-    EmbeddingConfig,
-    FilesConfig,
-    JournalConfig,
-    PolicyRule,
-    RecallConfig,
-    RecordsConfig,
-    SearchConfig,
-    SessionsConfig,
-    StoreConfig,
-    SyncConfig,
-    check_section,
-    read_policies,
-)
 from openclaw_memory.errors import ConfigError, suggest
+from openclaw_memory.plugins import is_known_plugin
 
 OPENCLAW_VERSIONS = ("2026.9", "2026.2")  # the latest first
 
-_OPENCLAW_2026_9: Mapping[str, Mapping[str, Any]] = {
-    "chunking": {"style": "tokens"},
-    "files": {"endings": (".md",)},
-    "search": {
-        "min_score": 0.35,
-        "candidates": 200,
-        "fusion": "boosted",
-        "vector_weight": 0.7,
-        "answer": "chunks",
-    },
-    "embedding": {"provider": "auto", "query_seconds": 60.0},
-    "sync": {"on_open": True},
-    "sessions": {"index": False},
-}
-# OpenClaw of February 2026, which its documents describe.
-_OPENCLAW_2026_2: Mapping[str, Mapping[str, Any]] = {
-    "chunking": {"style": "lines"},
-    "search": {"candidate_multiplier": 4, "fusion": "weighted"},
-    "embedding": {"max_entries": 10_000},
-    "recall": {"get_lines": 50},
-}
-_OPENCODE: Mapping[str, Mapping[str, Any]] = {"search": {"max_results": 10}, "embedding": {"batch_size": 100}}
 _COMMAND_TABLES = ("workspace", "workspaces")  # which folder the command works on: not a setting of a memory
 
 
@@ -72,13 +36,10 @@ def merge_tables(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "default": {},
-    "openclaw": _OPENCLAW_2026_9,
-    "opencode": merge_tables(_OPENCLAW_2026_9, _OPENCLAW_2026_2, _OPENCODE),
-    "openclaw-2026.9": _OPENCLAW_2026_9,
-    "openclaw-2026.2": merge_tables(_OPENCLAW_2026_9, _OPENCLAW_2026_2),
-}
+@cache
+def _read_presets() -> dict[str, Any]:
+    path = Path(__file__).with_name("presets.toml")
+    return parse_toml(path.read_text("utf-8"), str(path))
 
 
 class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
@@ -90,18 +51,18 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
     `explicit` names the settings that a file or a program wrote out, as `"search.mmr"`.
     """
 
-    chunking: ChunkingConfig = ChunkingConfig()
-    files: FilesConfig = FilesConfig()
-    search: SearchConfig = SearchConfig()
-    embedding: EmbeddingConfig = EmbeddingConfig()
-    sync: SyncConfig = SyncConfig()
-    sessions: SessionsConfig = SessionsConfig()
-    recall: RecallConfig = RecallConfig()
-    journal: JournalConfig = JournalConfig()
-    compaction: CompactionConfig = CompactionConfig()
-    records: RecordsConfig = RecordsConfig()
-    store: StoreConfig = StoreConfig()
-    policies: tuple[PolicyRule, ...] = ()
+    chunking: sections.ChunkingConfig = sections.ChunkingConfig()
+    files: sections.FilesConfig = sections.FilesConfig()
+    search: sections.SearchConfig = sections.SearchConfig()
+    embedding: sections.EmbeddingConfig = sections.EmbeddingConfig()
+    sync: sections.SyncConfig = sections.SyncConfig()
+    sessions: sections.SessionsConfig = sections.SessionsConfig()
+    recall: sections.RecallConfig = sections.RecallConfig()
+    journal: sections.JournalConfig = sections.JournalConfig()
+    compaction: sections.CompactionConfig = sections.CompactionConfig()
+    records: sections.RecordsConfig = sections.RecordsConfig()
+    store: sections.StoreConfig = sections.StoreConfig()
+    policies: tuple[sections.PolicyRule, ...] = ()
     plugins: Mapping[str, Mapping[str, Any]] = {}
     notices: tuple[str, ...] = ()
     explicit: tuple[str, ...] = ()
@@ -115,8 +76,8 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         notices = list(self.notices)
         for name, default in _DEFAULTS.items():
             if (section := getattr(self, name)) is not default:
-                structs.force_setattr(self, name, check_section(name, section, notices))
-        structs.force_setattr(self, "policies", read_policies(self.policies))
+                structs.force_setattr(self, name, sections.check_section(name, section, notices))
+        structs.force_setattr(self, "policies", sections.read_policies(self.policies))
         if not (isinstance(self.plugins, Mapping) and all(isinstance(own, Mapping) for own in self.plugins.values())):
             raise ConfigError(f"plugins must be a table of tables, not {describe_value('plugins', self.plugins)}")
         structs.force_setattr(self, "notices", tuple(dict.fromkeys(notices)))
@@ -151,7 +112,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         return cls._from_preset("opencode")
 
     @classmethod
-    def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
+    def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None, base: Self | None = None) -> Self:
         """Read `[defaults]`, then `[agents.<agent>]` over it, key by key.
 
         `preset = "openclaw"`, one of its versions, `"openclaw-2026.2"`, or `"opencode"`, may be in either. `workspace`
@@ -160,6 +121,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         Args:
             path: The TOML file.
             agent: The agent's id. One that the file does not name gets the defaults, and a line in `notices`.
+            base: What the file changes, where it names no preset; the defaults where None.
 
         Raises:
             ConfigError: The file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
@@ -170,10 +132,10 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         agents = _read_table(document, "agents", path)
         own = _read_table(agents, agent, path) if agent is not None else {}
         tables = merge_tables(_read_table(document, "defaults", path), own)
-        config = cls._from_preset(tables.pop("preset", "default")).replace(tables, origin=f"{path}: ")
-        if agent is None or agent in agents:
-            return config
-        return config.with_notices(f"{path} has no table [agents.{agent}]: its [defaults] alone are used")
+        start = cls._from_preset(tables.pop("preset")) if "preset" in tables else base or cls()
+        is_missing = agent is not None and agent not in agents
+        notices = [f"{path} has no table [agents.{agent}]: its [defaults] alone are used"] if is_missing else []
+        return start.replace(tables, origin=f"{path}: ").with_notices(*notices)
 
     def replace(self, tables: Mapping[str, Any], *, origin: str = "") -> Self:
         """Return this configuration with some settings replaced.
@@ -193,14 +155,14 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
             if name == "policies":
                 changes[name] = table
                 continue
-            if name not in SECTIONS:
-                sections = ", ".join(SECTIONS)
-                raise ConfigError(f"{origin}unknown part [{name}]; {suggest(name, SECTIONS)}the parts are {sections}")
+            if name not in sections.SECTIONS:
+                parts = f"{suggest(name, sections.SECTIONS)}the parts are {', '.join(sections.SECTIONS)}"
+                raise ConfigError(f"{origin}unknown part [{name}]; {parts}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{origin}[{name}] must be a table of settings, not {describe_value(name, table)}")
-            check_keys(SECTIONS[name], table, name, origin)
+            check_keys(sections.SECTIONS[name], table, name, origin)
             changes[name] = structs.replace(getattr(self, name), **table)
-        names = (f"{name}.{key}" for name in changes if name in SECTIONS for key in tables[name])
+        names = (f"{name}.{key}" for name in changes if name in sections.SECTIONS for key in tables[name])
         try:
             return structs.replace(self, **changes, explicit=tuple(sorted({*self.explicit, *names})))
         except ConfigError as error:
@@ -222,22 +184,37 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         Args:
             unused: Settings that the program never uses, such as `plugins.intent.languages`.
         """
-        from openclaw_memory.config.unread import find_unread_settings
-
-        return find_unread_settings(self, unused)
+        notices = []
+        for section, model in sections.SECTIONS.items():
+            values, defaults = getattr(self, section), model()
+            for key in model.__struct_fields__:
+                name = f"{section}.{key}"
+                if name not in self.explicit and getattr(values, key) == getattr(defaults, key):
+                    continue
+                if name in unused:
+                    notices.append(f"{name} is set and not read: this program does not use it")
+                elif name in READ_WHEN and not READ_WHEN[name][0](self):
+                    notices.append(f"{name} is set and not read: it needs {READ_WHEN[name][1]}")
+        for plugin, table in self.plugins.items():
+            names = (f"plugins.{plugin}.{key}" for key in table)
+            notices += [f"{name} is set and not read: this program does not use it" for name in names if name in unused]
+            if not is_known_plugin(plugin):
+                notices.append(f"plugins.{plugin} is set and not read: no installed plug-in has this name")
+        return tuple(notices)
 
     @classmethod
     def _from_preset(cls, name: object) -> Self:
-        if not isinstance(name, str) or name not in PRESETS:
-            raise ConfigError(
-                f"unknown preset {describe_value('preset', name)}; the presets are {', '.join(sorted(PRESETS))}"
-            )
-        config = cls().replace(PRESETS[name])
+        if not isinstance(name, str) or name not in _read_presets():
+            presets = ", ".join(sorted(_read_presets()))
+            raise ConfigError(f"unknown preset {describe_value('preset', name)}; the presets are {presets}")
+        tables = dict(_read_presets()[name])
+        base = tables.pop("base", None)
+        config = (cls._from_preset(base) if base else cls()).replace(tables)
         structs.force_setattr(config, "explicit", ())  # which nobody wrote out
         return config
 
 
-_DEFAULTS: Mapping[str, Any] = dict(zip(SECTIONS, MemoryConfig.__struct_defaults__, strict=False))
+_DEFAULTS: Mapping[str, Any] = dict(zip(sections.SECTIONS, MemoryConfig.__struct_defaults__, strict=False))
 
 
 def check_config(config: MemoryConfig | None) -> MemoryConfig:
@@ -259,10 +236,6 @@ def check_config(config: MemoryConfig | None) -> MemoryConfig:
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """Return the tables of a TOML document.
-
-    Args:
-        text: The document.
-        origin: Its file, for messages.
 
     Raises:
         ConfigError: It is not TOML.
@@ -290,3 +263,60 @@ def _read_table(document: Mapping[str, Any], key: str, path: object) -> Mapping[
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: [{key}] must be a table, not {describe_value(key, table)}")
     return table
+
+
+# --- settings that are set and not read, since another setting decides that they do not count -----------------------
+
+Condition: TypeAlias = tuple[Callable[[Any], bool], str]  # a test of the settings, and its words
+
+# Embedders in this process: nothing is asked of a service, and a batch of texts has no size.
+_IN_PROCESS = frozenset({"static", "hashing", "none"})
+
+
+def _require(section: str, name: str, *values: Any) -> Condition:
+    """Make the condition that a setting has one of some values."""
+    words = " or ".join("true" if value is True else f'"{value}"' for value in values)
+    return lambda config: getattr(getattr(config, section), name) in values, f"{section}.{name} = {words}"
+
+
+def _list_providers(config: Any) -> set[str]:
+    """List the providers that may embed; a fallback stands in for another one alone."""
+    provider = config.embedding.provider
+    return {provider} if provider == "none" else {provider, config.embedding.fallback}
+
+
+def _has_own_table(config: Any) -> bool:
+    return "auto" in _list_providers(config) or {*config.embedding.providers} <= _list_providers(config)
+
+
+_FLUSHES = (lambda config: config.compaction.flushes, "compaction.enabled = true and compaction.flush = true")
+_SERVICE = (
+    lambda config: not _list_providers(config) <= _IN_PROCESS | {"local"},
+    "a service as embedding.provider or embedding.fallback",
+)
+_SLOW = (
+    lambda config: not _list_providers(config) <= _IN_PROCESS,
+    "a service or a local model as embedding.provider or embedding.fallback",
+)
+_EMBEDS = (lambda config: config.embedding.provider != "none", "another embedding.provider than none")
+_NAMED = (lambda config: config.embedding.provider not in {"auto", "none"}, "a name as embedding.provider")
+
+# Settings that are not here are always read, or by a call that a program makes, such as `watch`.
+READ_WHEN: Mapping[str, Condition] = {
+    name: condition
+    for names, condition in (
+        ("chunking.max_chars", _require("chunking", "style", "headings")),
+        ("chunking.tokens chunking.overlap_tokens", _require("chunking", "style", "tokens", "lines")),
+        ("search.vector_weight embedding.fallback", _EMBEDS),
+        ("embedding.model", _NAMED),
+        ("embedding.providers", (_has_own_table, "each as embedding.provider or embedding.fallback")),
+        ("embedding.batch_size embedding.max_entries", _SLOW),
+        ("embedding.query_seconds", _SERVICE),
+        ("sessions.delta_bytes sessions.delta_messages", _require("sessions", "index", True)),
+        ("compaction.reserve_tokens compaction.reserve_tokens_floor", _require("compaction", "enabled", True)),
+        ("compaction.keep_recent_tokens", _require("compaction", "enabled", True)),
+        ("compaction.force_flush_bytes compaction.flush_timeout_seconds", _FLUSHES),
+        ("compaction.prompt compaction.system_prompt", _FLUSHES),
+    )
+    for name in names.split()
+}

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from openclaw_memory.config.agent_files import is_inside
 from openclaw_memory.config.checks import check_keys, check_values, describe_value
-from openclaw_memory.config.globs import read_globs
+from openclaw_memory.config.path_rules import is_inside, read_globs
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
 
@@ -27,7 +26,8 @@ MAX_RESULTS = 1000
 _PARTS = {"YYYY": "%Y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "DD": "%d", "dddd": "%A", "ddd": "%a"}
 _PART = re.compile(rf"\[([^\]/]*)\]|{'|'.join(_PARTS)}")
 _NAMES_A_DAY = re.compile(r"YYYY([-_. ]?)MM\1DD|DD\.MM\.YYYY|(?:^|/)YYYY/MM/DD(?=$|[-_.])")
-_SECRET = frozenset({"providers", "url", "pattern"})  # may hold a key, a password, or text that is never to be stored
+# May hold a key, a password, or text that is never to be stored.
+_SECRET = frozenset({"providers", "url", "pattern", "rerank", "api_key"})
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class FilesConfig(Section, frozen=True):
         include: Globs: where there are any, only files that match one count.
         exclude: Globs of files that do not count; one that begins with `!` brings files back.
         max_bytes: Larger files are left out, and named as skipped; transcripts may be larger.
-        endings: What the names of notes end in, as spelled here.
+        endings: The endings of the names of notes, as spelled here.
     """
 
     extra_paths: tuple[str, ...] = ()
@@ -91,15 +91,36 @@ class FilesConfig(Section, frozen=True):
         read_globs("files.exclude", self.exclude)
 
 
+class RerankConfig(Section, frozen=True):
+    """Set a reranker; see `SearchConfig.rerank`.
+
+    Attributes:
+        model: The name or folder of a cross-encoder, a service with its model, or a function.
+        milliseconds: How long a search waits for it.
+        file_name: The ONNX file of the model; not set: the most exact one.
+        api_key: The key of a service; not set: that of the environment.
+        base_url: The address of a service; not set: its own.
+    """
+
+    model: Any
+    milliseconds: Annotated[float, Meta(ge=1, le=3_600_000)] = 1500.0
+    file_name: str | None = None
+    api_key: str | None = None
+    base_url: str | None = None
+
+    def __hash__(self) -> int:  # a function need not have one
+        return hash((self.milliseconds, self.file_name, self.api_key, self.base_url))
+
+
 class SearchConfig(Section, frozen=True):
     """Set the search for answers.
 
-    From its fourth search on a process keeps its indexes in memory, which makes searches of large ones several times as
+    From the fourth search on a process keeps an index in memory, which makes searches of large ones several times as
     fast; the status says which does not fit.
 
     Attributes:
         max_results: How many results there are at most.
-        min_score: What a result must reach to be shown.
+        min_score: The least score of a result that is shown.
         snippet_chars: The most characters of a snippet.
         candidates: How many of the best chunks have their lines scored.
         candidate_multiplier: Keyword and vector search bring so many times `max_results` chunks each, at most
@@ -107,10 +128,14 @@ class SearchConfig(Section, frozen=True):
         fusion: `standardised` mixes z-scores of the keyword and the vector search; a chunk is found by any word.
             `weighted` and `boosted` are OpenClaw's: raw scores, the second with boosts of the keyword score; a chunk
             must hold all words, or any where too few do.
-        vector_weight: How much vectors count where chunks are ranked; keywords have what is left of 1.
+        vector_weight: How much vectors count where chunks are ranked; keywords have the rest of 1.
         answer: `lines` scores the lines of the best chunks and returns the best lines of each place; `chunks` returns
             the beginnings of the best chunks.
         mmr: Variety of the results: 1 is the score alone, 0 variety alone; not set: off.
+        rerank: The model that ranks the 40 best results again, by the question and the best lines of each: the name or
+            folder of a cross-encoder, such as `cross-encoder/ms-marco-MiniLM-L-6-v2`; a service, such as
+            `voyage/rerank-2.5`; a table with one of these as `model`; or in Python a function of a question and texts
+            that returns a number for each. Not set: off.
         half_life_days: The score of a dated note halves for every so many days of its age; not set: off.
         memory_mb: How many MB of its indexes a process keeps in memory. One that does not fit is read from the file, as
             are all with 0.
@@ -125,8 +150,19 @@ class SearchConfig(Section, frozen=True):
     vector_weight: Annotated[float, Meta(ge=0, le=1)] = 0.5
     answer: Answer = "lines"
     mmr: Annotated[float, Meta(ge=0, le=1)] | None = None
+    rerank: Any = None
     half_life_days: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
     memory_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 256
+
+    def check(self) -> None:
+        choice = self.rerank if isinstance(self.rerank, Mapping) else {"model": self.rerank}
+        wrong: list[str] = []
+        check_keys(RerankConfig, choice, "search.rerank")
+        check_values(RerankConfig, choice, "search.rerank", wrong)
+        model = choice.get("model", 0)
+        if wrong or not (model is None or callable(model) or (isinstance(model, str) and model.strip())):
+            what = "search.rerank must be the name of a reranker, a table with a model, or a function"
+            raise ConfigError(wrong[0].partition(": ")[0] if wrong else what)
 
     @property
     def text_weight(self) -> float:
@@ -137,11 +173,6 @@ class SearchConfig(Section, frozen=True):
     def match(self) -> Literal["any", "all"]:
         """The words of a query that a chunk must hold."""
         return "any" if self.fusion == "standardised" else "all"
-
-    @property
-    def passage_chars(self) -> int:
-        """The most characters that lines of one result are joined to."""
-        return self.snippet_chars
 
 
 class EmbeddingConfig(Section, frozen=True):
@@ -155,7 +186,6 @@ class EmbeddingConfig(Section, frozen=True):
         providers: Each provider's own options by its name, also those of `fallback` and of what `auto` tries:
             `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`.
         query_seconds: How long a search waits for the vector of its question before keywords answer alone.
-        concurrency: How many requests of a sync run at a time, in each process.
         batch_size: The most texts of a request, or of a run of a local model; not set: as many as suit the provider,
             whose own option of this kind counts first.
         max_entries: How many vectors the user's cache keeps, of all workspaces; those of an index are always kept.
@@ -167,7 +197,6 @@ class EmbeddingConfig(Section, frozen=True):
     allow_remote: bool = True
     providers: Mapping[str, Mapping[str, Any]] = {}
     query_seconds: Annotated[float, Meta(ge=0.1, le=3600)] = 10.0
-    concurrency: Annotated[int, Meta(ge=1, le=64)] = 4
     batch_size: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     max_entries: Annotated[int, Meta(ge=0, le=1 << 40)] = 50_000
 
@@ -234,11 +263,7 @@ class JournalConfig(Section, frozen=True):
         return posixpath.normpath(posixpath.join(self.folder.strip() or ".", f"{self.name}.md"))
 
     def make_path(self, day: datetime.date) -> str:
-        """Return the path of the note of a day.
-
-        Args:
-            day: The day.
-        """
+        """Return the path of the note of a day."""
         return _PART.sub(lambda part: f"{day:{_PARTS[part[0]]}}" if part[0] in _PARTS else part[1], self.pattern)
 
     def check(self) -> None:
@@ -345,10 +370,11 @@ class RecordsConfig(Section, frozen=True):
     """Set for how long facts hold.
 
     Attributes:
-        ttl_days: For how many days a record holds, by type (`other=90`); for ever where a type is not named.
+        ttl_days: For how many days a record holds, by type (`other=90`) and sensitivity (`high=180`): the fewer of
+            both count, or those of `fact.high=30`; for ever where none is named.
     """
 
-    ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
+    ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90", "high=180")
 
 
 class PolicyRule(Section, frozen=True):
@@ -387,9 +413,6 @@ class PolicyRule(Section, frozen=True):
 
 def read_policies(rules: Any) -> tuple[PolicyRule, ...]:
     """Read rules; each may be a table, as TOML has it.
-
-    Args:
-        rules: The rules.
 
     Raises:
         ConfigError: A rule is wrong, or two have one name.
@@ -431,11 +454,6 @@ SECTIONS: Mapping[str, type[Section]] = {section.__name__.removesuffix("Config")
 
 def check_section(name: str, section: Any, notices: list[str]) -> Any:
     """Return a section with each value in its type and range.
-
-    Args:
-        name: The name of the section.
-        section: The section.
-        notices: Gets a sentence for each clamped number.
 
     Raises:
         ConfigError: A value has the wrong type, is not one of the choices, or is not a number.

@@ -1,4 +1,4 @@
-"""Match paths against globs as in a .gitignore file, in a time that no glob can stretch."""
+"""Recognise paths that are not memory, and match paths against globs as in a .gitignore, in a time none can stretch."""
 
 from __future__ import annotations
 
@@ -18,6 +18,35 @@ _FOLDERS = "(?:[^/]+/)"
 _PLAIN_PATH = re.compile(r"[^\s!#/*?\[\]\\][^*?\[\]\\\n]*/[^*?\[\]\\\n]*[^\s/*?\[\]\\]")
 _PLAIN_HEAD = re.compile(r"[^*?\[\\]*")
 _SLASH = re.compile("/")
+
+# OpenClaw puts these at the top of each workspace for the agent itself. A program that could have them indexed and
+# changed as notes could give the agent other rules.
+AGENT_FILES = frozenset("AGENTS.md BOOT.md BOOTSTRAP.md DREAMS.md HEARTBEAT.md IDENTITY.md SOUL.md TOOLS.md".split())
+_FOLDED = frozenset(name.casefold() for name in AGENT_FILES)
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
+_PROGRAM_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+
+
+def is_agent_file(name: str) -> bool:
+    """Return whether a file of this name at the top of a workspace may be the agent's own, in any case of letters."""
+    return name.casefold() in _FOLDED
+
+
+def is_skipped_folder(name: str) -> bool:
+    """Return whether folders of this name below an extra path are skipped; one in `files.extra_paths` itself counts."""
+    return name.startswith(".") or name in _PROGRAM_FOLDERS
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path is inside the workspace by its letters, and passes no skipped folder or agent's file.
+
+    Readers do not follow links.
+    """
+    parts = path.strip().replace("\\", "/").split("/")
+    names = [part for part in parts if part not in {"", "."}]
+    if not parts[0] or parts[0][0] == "~" or ":" in parts[0] or _CONTROL.search(path):
+        return False
+    return not any(map(is_skipped_folder, names)) and not (len(names) == 1 and is_agent_file(names[0]))
 
 
 class Glob(NamedTuple):
@@ -48,11 +77,7 @@ class PathFilter(NamedTuple):
         return bool(self.paths or self.globs)
 
     def match(self, path: str) -> bool:
-        """Return whether a path passes.
-
-        Args:
-            path: The path.
-        """
+        """Return whether a path passes."""
         if self.paths and (path in self.paths or any(path[: at.start()] in self.paths for at in _SLASH.finditer(path))):
             return True
         return bool(self.globs) and is_matched(self.globs, path)
@@ -61,10 +86,6 @@ class PathFilter(NamedTuple):
 @lru_cache(maxsize=16)
 def read_globs(setting: str, lines: tuple[str, ...]) -> tuple[Glob, ...]:
     """Compile the globs of a setting; blank lines and comments hold none.
-
-    Args:
-        setting: The name of the setting, for messages.
-        lines: Its value.
 
     Raises:
         ConfigError: A glob cannot be read.
@@ -82,10 +103,6 @@ def is_matched(globs: tuple[Glob, ...], path: str) -> bool:
     """Return whether globs match a path, and no later one brings it back.
 
     One that names a folder brings nothing back that is named itself.
-
-    Args:
-        globs: The globs.
-        path: A path with forward slashes.
     """
     itself = inside = False
     for glob in globs:
@@ -100,9 +117,6 @@ def is_matched(globs: tuple[Glob, ...], path: str) -> bool:
 @lru_cache(maxsize=64)
 def read_paths(lines: tuple[str, ...]) -> PathFilter:
     """Compile the paths and globs that confine a search.
-
-    Args:
-        lines: The paths and globs.
 
     Raises:
         ConfigError: A glob cannot be read.
