@@ -44,37 +44,31 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 # --- the way to a file --------------------------------------------------------------------------------------------
 
 
-def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> int:
+def open_at(base: str, parts: Sequence[str], flags: int) -> int:
     """Open the file `parts` below the trusted folder `base`, refusing a symlink at every step; returns a descriptor.
-
-    Args:
-        base: The trusted folder.
-        parts: The way to the file.
-        flags: As of `os.open`.
-        mode: That of a new file.
 
     Raises:
         OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
     """
     if not CAN_WALK:
         _refuse_links(base, parts)
-        return os.open(os.path.join(base, *parts), flags | NO_LINK, mode)
+        return os.open(os.path.join(base, *parts), flags | NO_LINK, 0o600)
     folder = os.open(base, os.O_RDONLY | _DIRECTORY)
     if not parts:
         return folder
     try:
         for part in parts[:-1]:
-            inner = _open_step(part, os.O_RDONLY | _DIRECTORY, mode, folder)
+            inner = _open_step(part, os.O_RDONLY | _DIRECTORY, folder)
             os.close(folder)
             folder = inner
-        return _open_step(parts[-1], flags, mode, folder)
+        return _open_step(parts[-1], flags, folder)
     finally:
         os.close(folder)
 
 
-def _open_step(part: str, flags: int, mode: int, folder: int) -> int:
+def _open_step(part: str, flags: int, folder: int) -> int:
     try:
-        return os.open(part, flags | NO_LINK, mode, dir_fd=folder)
+        return os.open(part, flags | NO_LINK, 0o600, dir_fd=folder)
     except NotADirectoryError:
         # A symlink opened as a folder gives ENOTDIR as well. Nothing was opened: this look only finds the right word.
         if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -100,21 +94,11 @@ class OpenFolder:
     """
 
     def __init__(self, descriptor: int | None, prefix: str, path: str) -> None:
-        """Take the folder.
-
-        Args:
-            descriptor: As the attribute.
-            prefix: As the attribute.
-            path: As the attribute.
-        """
+        """Take the folder."""
         self.descriptor, self.prefix, self.path = descriptor, prefix, path
 
     def get_stat(self, name: str) -> os.stat_result | None:
-        """Return the stat of a name, of a link its own; None if there is nothing.
-
-        Args:
-            name: The name.
-        """
+        """Return the stat of a name, of a link its own; None if there is nothing."""
         with suppress(FileNotFoundError):
             return os.stat(self.prefix + name, dir_fd=self.descriptor, follow_symlinks=False)
         return None
@@ -183,10 +167,6 @@ class OpenFolder:
     def rename(self, name: str, new: str) -> None:
         """Give a file another name, in one step.
 
-        Args:
-            name: The file.
-            new: The new name.
-
         Raises:
             WriteError: Something has that name.
             OSError: It cannot be renamed.
@@ -197,10 +177,6 @@ class OpenFolder:
 
     def check_free(self, name: str, neighbour: str) -> None:
         """Check that nothing has a name.
-
-        Args:
-            name: The name.
-            neighbour: The file next to which it must be free.
 
         Raises:
             WriteError: Something has the name.
@@ -218,9 +194,6 @@ class OpenFolder:
 
     def flush(self, *names: str) -> None:
         """Fsync the folder, so that the names in it survive a power cut. Windows has no such call.
-
-        Args:
-            *names: The last name that was changed, for errors.
 
         Raises:
             WriteError: The disk did not confirm it. The written file stays.
@@ -247,10 +220,6 @@ class OpenFolder:
 @contextmanager
 def open_folder(base: str, parts: Sequence[str]) -> Iterator[OpenFolder]:
     """Hold a folder below the trusted folder `base` open.
-
-    Args:
-        base: The trusted folder.
-        parts: The way to the folder.
 
     Raises:
         OSError: It is missing, or a symlink leads there: ELOOP.
@@ -299,10 +268,6 @@ def lock_file(lock: Path, path: str) -> Iterator[None]:
 
     Errors of the operating system are raised as errors of this library.
 
-    Args:
-        lock: The lock file.
-        path: The file that is written, for errors.
-
     Raises:
         PathNotAllowedError: A symlink, or something that is neither file nor folder, is in the way.
         WriteError: Another process held the lock for 10 s, or the system refused to write.
@@ -319,20 +284,14 @@ def lock_file(lock: Path, path: str) -> Iterator[None]:
 
 
 @contextmanager
-def lock_folder(base: Path, parts: Sequence[str], path: str, lock: str = ".lock") -> Iterator[None]:
+def lock_folder(base: Path, parts: Sequence[str], path: str) -> Iterator[None]:
     """Hold a lock file in a folder below the trusted folder `base`, as `lock_file` does; the folder is made if missing.
-
-    Args:
-        base: The trusted folder.
-        parts: The way to the folder.
-        path: The file that is written, for errors.
-        lock: The name of the lock file.
 
     Raises:
         PathNotAllowedError, WriteError: As `lock_file`.
     """
     make_folders(base, parts, path)
-    with lock_file(base.joinpath(*parts, lock), path):
+    with lock_file(base.joinpath(*parts, ".lock"), path):
         yield
 
 
@@ -356,12 +315,8 @@ def to_write_error(error: OSError, path: str) -> OpenClawMemoryError:
     if isinstance(error, OpenClawMemoryError):
         return error
     if error.errno in {errno.ELOOP, errno.EEXIST, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
-        return PathNotAllowedError(
-            f"{path} is not written: a symlink, or something that is not a file or folder, is in its way; move it"
-        )
-    return WriteError(
-        f"{path} could not be written ({error.strerror}) and is as it was: {suggest_remedy(error)}, and try again"
-    )
+        return PathNotAllowedError(f"{path} is not written: a symlink or a special file is in its way; move it")
+    return WriteError(f"{path} was not written ({error.strerror}) and is as it was: {suggest_remedy(error)}; try again")
 
 
 def to_read_error(error: OSError, path: str) -> OpenClawMemoryError:
@@ -386,12 +341,7 @@ def to_read_error(error: OSError, path: str) -> OpenClawMemoryError:
 
 
 def read_whole(descriptor: int, most: int | None = None) -> bytes:
-    """Return the content of an open file from the current position on.
-
-    Args:
-        descriptor: The file.
-        most: The most bytes to read; all where None.
-    """
+    """Return the content of an open file from the current position on."""
     blocks: list[bytes] = []
     left = 1 << 62 if most is None else most
     while left > 0 and (block := os.read(descriptor, min(left, 1 << 20))):
@@ -419,10 +369,6 @@ def replace_file(base: str, parts: Sequence[str], data: bytes, expected: os.stat
 @contextmanager
 def open_to_append(base: str, parts: Sequence[str]) -> Iterator[int]:
     """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays if not empty.
-
-    Args:
-        base: The trusted folder.
-        parts: The way to the file.
 
     Raises:
         OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
@@ -454,18 +400,12 @@ def append_whole(descriptor: int, base: str, parts: Sequence[str], data: bytes) 
     leaves all of it or nothing; text that another program appends meanwhile stays. A file that cannot be replaced
     gets one write(2).
 
-    Args:
-        descriptor: The file.
-        base: The trusted folder.
-        parts: The way to the file.
-        data: The bytes to append.
-
     Raises:
         WriteError: The disk took only a part, or another program has replaced the file.
         OSError: The write failed. The file is as it was.
     """
     if len(data) <= PAGE or not _extend(descriptor, base, parts, data):
-        write_whole(descriptor, data, os.fstat(descriptor).st_size, "/".join(parts))
+        append_in_one_write(descriptor, data, os.fstat(descriptor).st_size, "/".join(parts))
 
 
 def _extend(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bool:
@@ -489,18 +429,12 @@ def _extend(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bo
             return False
     if late := read_whole(descriptor):  # by a program that had opened the old file
         with open_to_append(base, parts) as new:
-            write_whole(new, late, os.fstat(new).st_size, path)
+            append_in_one_write(new, late, os.fstat(new).st_size, path)
     return True
 
 
-def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
+def append_in_one_write(descriptor: int, data: bytes, size: int, path: str) -> None:
     """Append `data` in one write(2) and fsync; on failure the file is cut back to `size` bytes.
-
-    Args:
-        descriptor: The file.
-        data: The bytes to append.
-        size: The size of the file.
-        path: The file, for errors.
 
     Raises:
         WriteError: The disk took only a part.

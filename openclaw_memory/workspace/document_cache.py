@@ -8,15 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from openclaw_memory import errors
 from openclaw_memory._safe import warn
-from openclaw_memory.errors import (
-    InvalidInputError,
-    NotFoundError,
-    PathNotAllowedError,
-    SealedFileError,
-    UndecodableError,
-    WorkspaceError,
-)
 from openclaw_memory.text.front_matter import Embedding, FrontMatter, get_embedding, measure_front_matter, parse
 from openclaw_memory.text.policies import get_about
 from openclaw_memory.text.redaction import mask_value, redact
@@ -69,11 +62,7 @@ class DocumentCache:
     """
 
     def __init__(self, files: WorkspaceFiles) -> None:
-        """Read nothing yet.
-
-        Args:
-            files: The files of the workspace.
-        """
+        """Read nothing yet."""
         self.files, self.unread = files, dict[str, str]()
         self._entries: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
         self._bytes = 0
@@ -81,10 +70,6 @@ class DocumentCache:
 
     def load(self, path: str, info: os.stat_result | Stamp | None = None) -> CachedDocument:
         """Return the content of a file.
-
-        Args:
-            path: The file.
-            info: Its stat, if the caller has just taken it.
 
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file, or passes a symlink.
@@ -96,22 +81,15 @@ class DocumentCache:
         return self._read(path)
 
     def try_load(self, path: str) -> CachedDocument | None:
-        """Return the content of a file, or None if there is no readable one: a search goes on with the other files.
-
-        Args:
-            path: The file.
-        """
+        """Return the content of a file, or None if there is no readable one: a search goes on with the other files."""
         try:
             document = self.load(path)
-        except (NotFoundError, PathNotAllowedError, WorkspaceError):
+        except (errors.NotFoundError, errors.PathNotAllowedError, errors.WorkspaceError):
             return None
         return document if document.is_text else None
 
     def load_unmasked(self, path: str) -> CachedDocument:
         """Return the content of a file with its secrets.
-
-        Args:
-            path: The file.
 
         Raises:
             PathNotAllowedError, WorkspaceError: As `load`.
@@ -120,22 +98,13 @@ class DocumentCache:
         return self._read(path, masks=False) if document.has_secrets else document
 
     def forget_all_but(self, existing: set[str], folder: str) -> None:
-        """Forget the files below a folder that no longer exist.
-
-        Args:
-            existing: The files that do.
-            folder: The folder.
-        """
+        """Forget the files below a folder that no longer exist."""
         with self._lock:
             removed = (self._entries.keys() | self.unread.keys()) - existing
         self.forget(path for path in removed if path.startswith(f"{folder}/"))
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Forget files, which were removed.
-
-        Args:
-            paths: The files.
-        """
+        """Forget files, which were removed."""
         with self._lock:
             for path in paths:
                 self.unread.pop(path, None)
@@ -147,20 +116,20 @@ class DocumentCache:
         now = time.time_ns()
         try:
             data, info = self.files.read(place)
-        except NotFoundError:
+        except errors.NotFoundError:
             self.forget({path, place.path})
             return _NOTHING
-        except SealedFileError as error:
+        except errors.SealedFileError as error:
             self._report(place.path, str(error))
             return _NOTHING
         try:
             text = decode(data, place.path)
-        except UndecodableError:
+        except errors.UndecodableError:
             self.unread.pop(place.path, None)
             document, size = _NOTHING, 0
         else:
             document, size = self._parse(place.path, text, masks=masks), info.st_size
-        if masks and is_settled(info, now):
+        if masks and is_settled(info.st_mtime_ns, info.st_ctime_ns, now):
             self._store(path, get_stamp(info), (size if document.content else 0) + _OVERHEAD_BYTES, document)
         return document
 
@@ -187,9 +156,7 @@ class DocumentCache:
     def _report_damage(self, path: str, damage: list[str]) -> None:
         if damage:
             self._report(
-                path,
-                f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: correct it by "
-                "hand, or add the document again",
+                path, f"{path} was damaged above its text: {'; '.join(damage)}. Correct it by hand, or add it again"
             )
         else:
             self.unread.pop(path, None)
@@ -217,24 +184,16 @@ class DocumentCache:
 def make_key(collection: str, doc_id: str) -> str:
     """Return the name of a document in all of a memory: its id, after the name of its collection if it is in one.
 
-    Args:
-        collection: The name of the collection; "" for none.
-        doc_id: The id.
-
     Raises:
         InvalidInputError: The name or the id could be taken for those of another document.
     """
     if isinstance(doc_id, str) and (_MARK in collection or doc_id.startswith(_MARK)):
-        raise InvalidInputError(f"{doc_id!r} cannot be a name: leave out the control character {_MARK!r}")
+        raise errors.InvalidInputError(f"{doc_id!r} cannot be a name: leave out the control character {_MARK!r}")
     return f"{_MARK}{collection}{_MARK}{doc_id}" if collection else doc_id
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the collection, or "", and the id that `make_key` was called with.
-
-    Args:
-        key: The key.
-    """
+    """Return the collection, or "", and the id that `make_key` was called with."""
     if not isinstance(key, str) or not key.startswith(_MARK):
         return "", key
     _, collection, doc_id = key.split(_MARK, 2)
@@ -242,11 +201,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def get_key(matter: FrontMatter) -> str | None:
-    """Return the key of a document; an id that is a number, as a person may write it, counts as its digits.
-
-    Args:
-        matter: The document.
-    """
+    """Return the key of a document; an id that is a number, as a person may write it, counts as its digits."""
     doc_id, collection = matter.fields.get("id"), matter.fields.get("collection")
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
@@ -256,31 +211,19 @@ def get_key(matter: FrontMatter) -> str | None:
 
 
 def make_document(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:
-    """Return lines of a person's file as a document.
-
-    Args:
-        path: The file.
-        spans: The runs of lines.
-        text: Their text.
-        source: The kind of file.
-    """
+    """Return lines of a person's file as a document."""
     doc_id, start, end = format_citation(path, *spans), spans[0][0], spans[-1][1]
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
     return Document(doc_id, text, metadata, path, line=start)
 
 
 def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
-    """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist.
-
-    Args:
-        workspace: The files.
-        doc_id: The id.
-    """
+    """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
     if (place := parse_citation(doc_id)) is None:
         return None
     try:
         runs = [workspace.read_excerpt(place[0], first, last - first + 1) for first, last in place[1]]
-    except (NotFoundError, PathNotAllowedError, InvalidInputError):
+    except (errors.NotFoundError, errors.PathNotAllowedError, errors.InvalidInputError):
         return None
     path = runs[0].path
     source: Source = "sessions" if path.startswith("sessions/") else "memory"
@@ -291,10 +234,6 @@ def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
 def check_names_no_file(workspace: Workspace, doc_id: str) -> None:
     """Check that an unknown id is not the path or the citation of a file either.
 
-    Args:
-        workspace: The files.
-        doc_id: The id.
-
     Raises:
         PathNotAllowedError: It is: the message tells how to delete that file or those lines.
     """
@@ -302,9 +241,9 @@ def check_names_no_file(workspace: Workspace, doc_id: str) -> None:
     path = place[0] if place else doc_id
     try:
         workspace.read(path)
-    except (NotFoundError, PathNotAllowedError):
+    except (errors.NotFoundError, errors.PathNotAllowedError):
         return
-    raise PathNotAllowedError(
+    raise errors.PathNotAllowedError(
         f"{doc_id!r} names the file {path} and is no document's id: a document is deleted by the `id` above its text; "
         "a person's own file is changed by hand, or with `edit` and `delete` of the memory"
     )

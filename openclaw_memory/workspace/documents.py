@@ -29,14 +29,7 @@ from openclaw_memory.workspace.atomic import make_folders, open_folder
 from openclaw_memory.workspace.document_cache import DocumentCache, make_key, split_key
 from openclaw_memory.workspace.encodings import check_text, decode
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import (
-    DOCUMENTS_FOLDER,
-    MOVE_NOTE,
-    NOTE_ENDINGS,
-    NOTES_FOLDER,
-    Place,
-    with_ending,
-)
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, MOVE_NOTE, NOTE_ENDINGS, NOTES_FOLDER, Place, with_ending
 from openclaw_memory.workspace.scan import walk_notes
 
 _NAME_CHARS = 80
@@ -127,9 +120,6 @@ def make_file_name(doc_id: str) -> str:
     It consists of `a-z`, `0-9`, `_` and `-`, has at most 93 characters, and is valid on every system. Ids that differ
     only in case get different names.
 
-    Args:
-        doc_id: The id.
-
     Raises:
         InvalidInputError: The id is not a string, is blank, or is not Unicode.
     """
@@ -145,9 +135,6 @@ def make_file_name(doc_id: str) -> str:
 def make_path(key: str) -> str:
     """Return the path of the document with this key, unless a person's file had that name, or a person moved it.
 
-    Args:
-        key: The key.
-
     Raises:
         InvalidInputError: As `make_file_name`.
     """
@@ -158,10 +145,6 @@ def make_path(key: str) -> str:
 
 def write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[str]:
     """Write documents, each file whole or not at all; return the paths of those that changed.
-
-    Args:
-        files: The files of the workspace.
-        documents: The documents.
 
     Raises:
         InvalidInputError: A field is not JSON, or a text is not Unicode: nothing was written.
@@ -177,9 +160,7 @@ def write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[str]:
 
 
 def update(
-    files: WorkspaceFiles,
-    path: str,
-    change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None],
+    files: WorkspaceFiles, path: str, change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None]
 ) -> str | None:
     """Write the document at a path as `change` makes it from the existing one; return its path if the file has changed.
 
@@ -234,9 +215,8 @@ def upsert(
         EmbedderError: Other documents came with vectors that cannot be compared with these. Nothing was written.
     """
     names = {key: make_path(key) for key in documents}
-    _check_policies(
-        files, [Fields(names[key], {"id": split_key(key), **fields}, text) for key, (fields, text) in documents.items()]
-    )
+    drafts = [Fields(names[key], {"id": split_key(key), **own}, text) for key, (own, text) in documents.items()]
+    _check_policies(files, drafts)
     with files.lock(DOCUMENTS_FOLDER):
         existing = look(documents)
         if vectors:
@@ -248,7 +228,7 @@ def upsert(
             paths = existing.paths.get(key)
             path = paths[0] if paths else _choose_path(names[key], existing.names, taken)
             own = {"collection": collection} if collection else {}
-            located.append(Fields(path, {"id": doc_id, **own, **fields}, text))
+            located.append(Fields(files.find(path), {"id": doc_id, **own, **fields}, text))
         versions = _write(files, located)
     embeddings = ((version.place.path, get_embedding(version.text, version.fields)) for version in versions)
     return Upserted(
@@ -302,10 +282,6 @@ def find_paths(cache: DocumentCache, keys: Iterable[str] = ()) -> dict[str, list
     to this name, or with the name as its id, in the collection that its folder is named after. It comes after those
     that have that id.
 
-    Args:
-        cache: The documents.
-        keys: The keys that matter.
-
     Raises:
         WorkspaceError: A folder or a file cannot be read.
     """
@@ -331,11 +307,7 @@ def find_paths(cache: DocumentCache, keys: Iterable[str] = ()) -> dict[str, list
 
 
 def derive_key(path: str) -> str:
-    """Return the key of a document without a readable id: the name of its file, in the collection of its folder.
-
-    Args:
-        path: Its file.
-    """
+    """Return the key of a document without a readable id: the name of its file, in the collection of its folder."""
     file = PurePosixPath(get_plain_name(path))
     folder = file.parent.relative_to(DOCUMENTS_FOLDER).parts
     return make_key(folder[0] if folder else "", file.stem)
@@ -373,8 +345,7 @@ def _compose(files: WorkspaceFiles, document: Fields) -> _Version:
     text = render(fields, inner)
     if old is None and (masks := [mask for mask in find_masks(text) if mask not in file.text]):
         raise InvalidInputError(
-            f"{masks[0]!r} in {place.path} masks a secret, which would be lost: add what `documents.get` "
-            "returns, and not what a search found"
+            f"{masks[0]!r} in {place.path} masks a secret, which would be lost: add what `documents.get` returns"
         )
     is_changed = file.info is None or file.text != text
     if is_changed and file.info is not None:
@@ -409,9 +380,7 @@ def _check_replaceable(file: _File, text: str, policies: Policies) -> None:
     if policies:
         pairs = zip(file.text.split("\n"), policies.mask(file.text).split("\n"), strict=True)
         if any(line.strip() and not safe.strip() and line not in text for line, safe in pairs):
-            raise InvalidInputError(
-                f"{path} has lines that are not shown, which would be lost: change that file by hand"
-            )
+            raise InvalidInputError(f"{path} has lines that are not shown and would be lost: change it by hand")
     if masks := find_lost_secrets(file.text, text, policies):
         raise InvalidInputError(f"{masks[0]!r} masks a secret in {path}, which would be lost: change that file by hand")
 
@@ -429,13 +398,7 @@ def _restore(new: Any, old: Any, policies: Policies) -> Any:
 
 
 def find_lost_secrets(old: str, new: str, policies: Policies) -> list[str]:
-    """Return the masks in a new text that would replace secrets of the old text.
-
-    Args:
-        old: The old text.
-        new: The text that was made from it.
-        policies: The policies.
-    """
+    """Return the masks in a new text that would replace secrets of the old text."""
     masked = redact(policies.mask(old))
     if masked == old:
         return []
@@ -446,10 +409,6 @@ def find_lost_secrets(old: str, new: str, policies: Policies) -> list[str]:
 
 def check_no_secret(value: Any, where: str) -> None:
     """Check that a value of JSON will be read back unmasked.
-
-    Args:
-        value: The value.
-        where: Its name, for errors.
 
     Raises:
         InvalidInputError: A text in it holds a secret.
@@ -498,17 +457,12 @@ def _check_not_a_day(files: WorkspaceFiles, path: str) -> None:
 
 def _refuse_own(path: str, action: str) -> PathNotAllowedError:
     return PathNotAllowedError(
-        f"{path} is a person's own file and is not {action} through a framework: change it by hand, or with "
-        "`edit` and `delete` of the memory"
+        f"{path} is a person's own file and is not {action} through a framework: change it by hand"
     )
 
 
 def fold_path(path: str) -> str:
-    """Return the path of a file without its ending, as a disk that ignores case compares it.
-
-    Args:
-        path: The path.
-    """
+    """Return the path of a file without its ending, as a disk that ignores case compares it."""
     return get_plain_name(path.casefold()).removesuffix(".md")
 
 

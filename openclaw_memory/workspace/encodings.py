@@ -69,9 +69,6 @@ def find_encoding(data: bytes) -> str:
     """Return the encoding of a file: `UTF8`, `utf-16` or an older one.
 
     It is `UTF8` where some bytes are damaged, too.
-
-    Args:
-        data: The bytes of the file.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
@@ -88,10 +85,6 @@ def find_encoding(data: bytes) -> str:
 
 def check_text(text: str, name: str) -> str:
     """Return a text as it can be written: NUL becomes U+FFFD.
-
-    Args:
-        text: The text.
-        name: Names it in errors.
 
     Raises:
         InvalidInputError: It is not a string, or not valid Unicode.

@@ -31,13 +31,6 @@ def make_excerpt(
     A single line over the budget is cut, and the excerpt has `cut` set. A newline at the very end starts no line. Past
     the end the excerpt is empty, and its `end_line` is `start - 1`.
 
-    Args:
-        path: The file.
-        text: Its text.
-        start: The first line.
-        lines: How many lines.
-        max_chars: The budget.
-
     Raises:
         InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
@@ -61,10 +54,6 @@ def make_excerpt(
 def check_range(start: int, lines: int) -> None:
     """Check that `start` and `lines` are whole numbers of at least 1.
 
-    Args:
-        start: The first line.
-        lines: How many lines.
-
     Raises:
         InvalidInputError: One is not.
     """
@@ -75,13 +64,6 @@ def check_range(start: int, lines: int) -> None:
 
 def show_excerpt(path: str, text: str, start: int, lines: int, policies: Policies = NONE) -> Excerpt:
     """Return an excerpt with secrets masked and as policies say.
-
-    Args:
-        path: The file.
-        text: Its text; the `hash` is of the lines in it.
-        start: The first line.
-        lines: How many lines.
-        policies: The policies.
 
     Raises:
         InvalidInputError: As `make_excerpt`.
@@ -95,48 +77,26 @@ def show_excerpt(path: str, text: str, start: int, lines: int, policies: Policie
 
 
 def mask_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
-    """Return the lines of a note with secrets masked, as policies say.
-
-    Args:
-        lines: All lines of the note: a private key spans several.
-        policies: The policies.
-    """
+    """Return the lines of a note with secrets masked, as policies say."""
     return redact(policies.mask("\n".join(lines))).split("\n") if lines else []
 
 
 def make_excerpt_of_lines(
     path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False, policies: Policies = NONE
 ) -> Excerpt:
-    """Return lines of a note as they are shown; `hash` is that of the lines in the file.
-
-    Args:
-        path: The note.
-        lines: All of its lines.
-        first: The first line, 0-based.
-        count: How many lines.
-        existed: Whether they were there before.
-        policies: The policies.
-    """
+    """Return lines of a note as they are shown; `hash` is that of the lines in the file."""
     visible = "\n".join(mask_lines(lines, policies)[first : first + count])
     text = "\n".join(lines[first : first + count])
     return Excerpt(path, visible, first + 1, first + count, hash=hash_lines(text), existed=existed)
 
 
 def hash_lines(lines: str) -> str:
-    """Return the `hash` of an excerpt: hex SHA-256 of its lines, joined by newlines.
-
-    Args:
-        lines: The lines as `split_lines` returns them.
-    """
+    """Return the `hash` of an excerpt: hex SHA-256 of its lines, joined by newlines."""
     return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text without their newlines; a newline at the very end starts no line.
-
-    Args:
-        text: The text.
-    """
+    """Return the lines of a text without their newlines; a newline at the very end starts no line."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -144,10 +104,6 @@ def find_block(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """Return the 0-based line at which `lines` contain a block, line after line, or None.
 
     Times in the headings of entries and carriage returns are ignored.
-
-    Args:
-        lines: All lines of a note.
-        block: The block of lines.
     """
     block, file = [_strip_time(line) for line in block], [_strip_time(line) for line in lines]
     starts = (first for first, line in enumerate(file) if line == block[0])

@@ -18,24 +18,13 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from openclaw_memory.config.agent_files import is_skipped_folder
+from openclaw_memory.config.path_rules import is_skipped_folder
 from openclaw_memory.config.sections import FilesConfig, JournalConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.text.policies import MASK, NONE, Policies
 from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed
 from openclaw_memory.types.files import SharedFiles
-from openclaw_memory.workspace import paths
-from openclaw_memory.workspace.atomic import (
-    append_whole,
-    lock_folder,
-    open_at,
-    open_folder,
-    open_to_append,
-    read_whole,
-    replace_file,
-    to_read_error,
-    write_whole,
-)
+from openclaw_memory.workspace import atomic, paths
 from openclaw_memory.workspace.paths import Place
 
 
@@ -67,10 +56,6 @@ class WorkspaceFiles(Struct, frozen=True):
         that `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded. A transcript is `sessions/<name>.jsonl`,
         wherever its folder lies; without `sessions` there are none.
 
-        Args:
-            path: The path.
-            sessions: Where transcripts are.
-
         Raises:
             PathNotAllowedError: The path does not name a memory file.
             NotFoundError: It would name one if its backslashes were slashes.
@@ -78,16 +63,14 @@ class WorkspaceFiles(Struct, frozen=True):
         if not isinstance(path, str):
             raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
         if not path.strip():
-            raise PathNotAllowedError(
-                "the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'"
-            )
+            raise PathNotAllowedError("the path is empty: name a memory file, such as 'memory/2026-11-01.md'")
         relative = paths.resolve_path(self.root, path.strip())
         place = paths.locate_transcript(self.root, sessions, relative) or self.allow(relative)
         if place is None:
             raise self._explain_not_allowed(path, relative, sessions)
         if (rule := self.find_hiding_rule(place.path)) is not None:
             raise PathNotAllowedError(
-                f"the rule {rule!r} of policies leaves files of this name out: rename it, or change the rule"
+                f"the rule {rule!r} of policies leaves this name out: rename it, or change the rule"
             )
         if not paths.is_matching(self.settings, place.path):
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
@@ -100,9 +83,7 @@ class WorkspaceFiles(Struct, frozen=True):
         if "\\" in relative and self.allow(with_slashes) is not None:
             return NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
         if paths.is_of_the_agent(self.root, relative):
-            return PathNotAllowedError(
-                f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
-            )
+            return PathNotAllowedError(f"{path!r} is the agent's own file: to read it, name it in files.extra_paths")
         also = f", {paths.TRANSCRIPTS}/*{paths.TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
         return PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
@@ -110,11 +91,7 @@ class WorkspaceFiles(Struct, frozen=True):
         )
 
     def allow(self, relative: str) -> Place | None:
-        """Return the place of a note by the letters of its path, whatever globs say; None where it names none.
-
-        Args:
-            relative: The path as seen from the workspace.
-        """
+        """Return the place of a note by the letters of its path, whatever globs say; None where it names none."""
         if not relative.endswith(paths.list_note_endings(self.settings)) or paths.explain_wrong_name(relative):
             return None
         place = self.make_place(relative)
@@ -142,29 +119,21 @@ class WorkspaceFiles(Struct, frozen=True):
         return (paths.locate_configured(self.root, path.strip()) for path in extras if path.strip())
 
     def make_place(self, path: str) -> Place:
-        """Return the place of a path below the workspace, whatever it names.
-
-        Args:
-            path: The path.
-        """
+        """Return the place of a path below the workspace, whatever it names."""
         return Place(path, str(self.root), tuple(path.split("/")))
 
     def find(self, path: str) -> str:
         """Return the path of a file that a program names: that of the sealed one if it is there and can be read.
 
-        Args:
-            path: The path of the plain file.
+        A note that is not there yet is sealed where the codec seals new ones.
         """
-        sealed = path.removesuffix(SUFFIX) + SUFFIX
-        is_readable = self.codec.key_id is not None or not os.path.lexists(self.root / path)
-        return sealed if is_readable and os.path.lexists(self.root / sealed) else path
+        sealed, is_there = path.removesuffix(SUFFIX) + SUFFIX, os.path.lexists(self.root / path)
+        if os.path.lexists(self.root / sealed):
+            return path if is_there and self.codec.key_id is None else sealed
+        return path if is_there or not self.codec.is_sealing("note") else sealed
 
     def find_day(self, day: datetime.date) -> str:
-        """Return the path of the note of a day, sealed or not, as `find` does.
-
-        Args:
-            day: The day.
-        """
+        """Return the path of the note of a day, sealed or not, as `find` does."""
         return self.find(self.journal.make_path(day))
 
     def find_long_term(self) -> str:
@@ -175,27 +144,17 @@ class WorkspaceFiles(Struct, frozen=True):
     def is_included(self, path: str) -> bool:
         """Return whether the globs and the policies let a path count.
 
-        Args:
-            path: The path.
-
         Raises:
             ConfigError: A glob cannot be read.
         """
         return paths.is_matching(self.settings, path) and self.find_hiding_rule(path) is None
 
     def find_hiding_rule(self, path: str) -> str | None:
-        """Return the name of the policy that hides a file of this name, or None.
-
-        Args:
-            path: The path.
-        """
+        """Return the name of the policy that hides a file of this name, or None."""
         return self.policies.find_name_rule(paths.strip_generated(path)) if self.policies else None
 
     def check_name(self, path: str) -> None:
         """Check that policies let a file of this name be written.
-
-        Args:
-            path: The path.
 
         Raises:
             PolicyError: A rule says never to store it.
@@ -204,11 +163,7 @@ class WorkspaceFiles(Struct, frozen=True):
             self.policies.check_name(paths.strip_generated(path))
 
     def mask_path(self, path: str) -> str:
-        """Return a path with `***` for the part that policies hide; it then names no file.
-
-        Args:
-            path: The path.
-        """
+        """Return a path with `***` for the part that policies hide; it then names no file."""
         if self.find_hiding_rule(path) is None:
             return path
         above, name, ending = paths.split_chosen(path)
@@ -216,19 +171,14 @@ class WorkspaceFiles(Struct, frozen=True):
         return masked if self.find_hiding_rule(masked) is None else f"{above}{MASK}{ending}"
 
     def explain_withheld(self, path: str, text: str) -> str | None:
-        """Return why the file of a record is shown nowhere, as no signature vouches for it; None for all other files.
-
-        Args:
-            path: The file.
-            text: All of its text.
-        """
+        """Return why the file of a record is shown nowhere, as no signature vouches for it; None for other files."""
         if not paths.is_record(path):
             return None
-        from openclaw_memory.security import signatures
+        from openclaw_memory.security.keys import explain_refusal
         from openclaw_memory.text.front_matter import parse
 
         matter = parse(text)
-        return None if matter is None else signatures.explain_refusal(path, matter.fields, matter.text)
+        return None if matter is None else explain_refusal(path, matter.fields, matter.text)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -236,9 +186,6 @@ class WorkspaceFiles(Struct, frozen=True):
         """Return the content of a file, unsealed in memory alone, and its stat before it was read.
 
         The open file is checked, not its name.
-
-        Args:
-            place: The file.
 
         Raises:
             PathNotAllowedError: The path passes a symlink, or is not a regular file of allowed size.
@@ -254,10 +201,6 @@ class WorkspaceFiles(Struct, frozen=True):
 
         A file that was being sealed, or unsealed, when the process was killed may have the other name.
 
-        Args:
-            data: The bytes of the file.
-            path: The file.
-
         Raises:
             SealedFileError: The index is plain, the key is not here, or the file is damaged.
         """
@@ -267,16 +210,13 @@ class WorkspaceFiles(Struct, frozen=True):
     def read_raw(self, place: Place) -> tuple[bytes, os.stat_result]:
         """Return the bytes of a file, sealed or not, and its stat before it was read.
 
-        Args:
-            place: The file.
-
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
         most = self.settings.max_bytes
         with open_place(place, self.settings) as descriptor:
             info = os.fstat(descriptor)
-            data = read_whole(descriptor, most + 1)
+            data = atomic.read_whole(descriptor, most + 1)
         if len(data) > most:
             raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({most:,}) while it was read")
         return data, info
@@ -284,9 +224,6 @@ class WorkspaceFiles(Struct, frozen=True):
     @contextmanager
     def open(self, place: Place) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         """Yield a file to read and its stat; a sealed one is unsealed in memory.
-
-        Args:
-            place: The file.
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError, SealedFileError: As `read`.
@@ -306,9 +243,6 @@ class WorkspaceFiles(Struct, frozen=True):
     def is_sealed(self, place: Place) -> bool:
         """Return whether the content of a file is sealed.
 
-        Args:
-            place: The file.
-
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
@@ -326,21 +260,18 @@ class WorkspaceFiles(Struct, frozen=True):
     def lock(self, path: str) -> Iterator[None]:
         """Hold the one lock under which notes are written, and that of the shared files.
 
-        Args:
-            path: The file that is written, for errors.
-
         Raises:
             PathNotAllowedError, WriteError: As `lock_file`.
             StoreError: As `SharedFiles.lock`.
         """
         changing = nullcontext() if self.shared is None else self.shared.lock()
-        with lock_folder(self.root, self.lock_parts, path), changing:
+        with atomic.lock_folder(self.root, self.lock_parts, path), changing:
             yield
 
     def append(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool = True) -> None:
         """Append to a file, which is made if it is missing. Call it with the lock of its folder.
 
-        A killed process leaves all of it or nothing.
+        A killed process leaves all of it or nothing, but for the instant between two pages of one write(2).
 
         Args:
             place: The file.
@@ -355,7 +286,10 @@ class WorkspaceFiles(Struct, frozen=True):
         """
         self._check_single(place)
         if not place.path.endswith(SUFFIX):
-            with open_to_append(place.base, place.parts) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            with (
+                atomic.open_to_append(place.base, place.parts) as descriptor,
+                open(descriptor, "rb", closefd=False) as file,
+            ):
                 info = os.fstat(descriptor)
                 if reason := paths.explain_left_out(info, self.settings, place.path):
                     raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
@@ -363,9 +297,9 @@ class WorkspaceFiles(Struct, frozen=True):
                     file.seek(0)
                     data = extend(file, info.st_size)
                     if data and atomically:
-                        append_whole(descriptor, place.base, place.parts, data)
+                        atomic.append_whole(descriptor, place.base, place.parts, data)
                     elif data:
-                        write_whole(descriptor, data, info.st_size, place.path)
+                        atomic.append_in_one_write(descriptor, data, info.st_size, place.path)
                     return
         before, expected = b"", None
         with suppress(NotFoundError), self.open(place) as (file, info):
@@ -386,20 +320,16 @@ class WorkspaceFiles(Struct, frozen=True):
             WriteError: It would be too large, or the file is no longer the one that was read.
             OSError: It cannot be written. The old file is as it was.
         """
-        replace_file(place.base, place.parts, self.seal(data, place, expected), expected)
+        atomic.replace_file(place.base, place.parts, self.seal(data, place, expected), expected)
 
     def remove(self, place: Place, expected: os.stat_result) -> None:
         """Remove a file. Call it with the lock of its folder.
-
-        Args:
-            place: The file.
-            expected: The stat that it must still have.
 
         Raises:
             WriteError: The file has changed.
             OSError: It cannot be removed.
         """
-        with open_folder(place.base, place.parts[:-1]) as folder:
+        with atomic.open_folder(place.base, place.parts[:-1]) as folder:
             folder.remove_all([(place.parts[-1], expected)])
 
     def seal(self, data: bytes, place: Place, info: os.stat_result | None) -> bytes:
@@ -423,7 +353,7 @@ class WorkspaceFiles(Struct, frozen=True):
         """Check that a file is not there twice, sealed and plain."""
         name = place.parts[-1]
         twin = name.removesuffix(SUFFIX) if name.endswith(SUFFIX) else name + SUFFIX
-        with suppress(FileNotFoundError), open_folder(place.base, place.parts[:-1]) as folder:
+        with suppress(FileNotFoundError), atomic.open_folder(place.base, place.parts[:-1]) as folder:
             folder.check_free(twin, name)
 
     def _check_size(self, data: bytes, path: str) -> bytes:
@@ -438,10 +368,6 @@ class WorkspaceFiles(Struct, frozen=True):
     def reseal(self, place: Place, *, sealed: bool) -> Place:
         """Seal a file with the present key, or unseal it; return its new place. Call it with the lock of its folder.
 
-        Args:
-            place: The file.
-            sealed: Whether it is to be sealed.
-
         Raises:
             NotFoundError, PathNotAllowedError, WorkspaceError: It cannot be read.
             SealedFileError: The index is plain, the key is not here, or the file is damaged.
@@ -455,7 +381,7 @@ class WorkspaceFiles(Struct, frozen=True):
             not sealed or check_key(self.codec, place.path).is_current(data, place.path)
         )
         plain = data if is_current and sealed else self.unseal(data, place.path)
-        with open_folder(place.base, place.parts[:-1]) as folder:
+        with atomic.open_folder(place.base, place.parts[:-1]) as folder:
             if name != new_name:
                 folder.check_free(new_name, name)
                 if not sealed:
@@ -473,15 +399,11 @@ class WorkspaceFiles(Struct, frozen=True):
 def open_place(place: Place, settings: FilesConfig) -> Iterator[int]:
     """Yield a descriptor of the regular file of allowed size at a place; it is closed at the end.
 
-    Args:
-        place: The file.
-        settings: The settings, with the allowed size.
-
     Raises:
         PathNotAllowedError, NotFoundError, WorkspaceError: As `WorkspaceFiles.read`.
     """
     try:
-        descriptor = open_at(place.base, place.parts, os.O_RDONLY)
+        descriptor = atomic.open_at(place.base, place.parts, os.O_RDONLY)
         try:
             if reason := paths.explain_left_out(os.fstat(descriptor), settings, place.path):
                 raise PathNotAllowedError(f"{place.path} {reason}")
@@ -492,6 +414,6 @@ def open_place(place: Place, settings: FilesConfig) -> Iterator[int]:
         if os.path.lexists(f"{os.path.join(place.base, *place.parts)}{SUFFIX}"):
             # To write it under the plain name would put it in the open, next to the sealed one.
             raise NotFoundError(f"{place.path} {IS_SEALED}: its name is {place.path}{SUFFIX}") from error
-        raise to_read_error(error, place.path) from error
+        raise atomic.to_read_error(error, place.path) from error
     except OSError as error:
-        raise to_read_error(error, place.path) from error
+        raise atomic.to_read_error(error, place.path) from error

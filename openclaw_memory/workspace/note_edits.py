@@ -25,13 +25,7 @@ from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
 from openclaw_memory.workspace.encodings import CANVAS, UTF8, check_text, find_encoding
-from openclaw_memory.workspace.excerpts import (
-    find_block,
-    hash_lines,
-    make_excerpt_of_lines,
-    mask_lines,
-    split_lines,
-)
+from openclaw_memory.workspace.excerpts import find_block, hash_lines, make_excerpt_of_lines, mask_lines, split_lines
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import Place, is_of_the_agent
 
@@ -183,9 +177,7 @@ def _read(place: Place, files: WorkspaceFiles) -> _Note:
 
 def _check_range(start: int, end: int) -> None:
     if not isinstance(start, int) or not isinstance(end, int) or not 1 <= start <= end:
-        raise InvalidInputError(
-            f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included"
-        )
+        raise InvalidInputError(f"lines {start!r} to {end!r} are not a range: lines count from 1, the last is included")
 
 
 def _check_end(note: _Note, end: int) -> None:
@@ -201,13 +193,9 @@ def _check_expected(
     if isinstance(expected, Excerpt):
         first, last, digest = expected.start_line, expected.end_line, expected.hash
     if not isinstance(digest, str) or not _SHORT_HASH.fullmatch(digest):
-        raise InvalidInputError(
-            f"expected must be an excerpt or its hash, at least 12 digits of it, not {expected!r}: read the lines"
-        )
+        raise InvalidInputError(f"expected is {expected!r}, not an excerpt or 12 digits of its hash: read the lines")
     if isinstance(expected, Excerpt) and (expected.path != note.path or start < first or end > last):
-        raise InvalidInputError(
-            f"lines {start} to {end} of {note.path} are not in the excerpt {expected.citation}: read them"
-        )
+        raise InvalidInputError(f"lines {start} to {end} are not in the excerpt {expected.citation}: read them")
     if not hash_lines("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
         raise _describe_conflict(note, start, end, expected, proposed, policies)
     _check_end(note, end)
@@ -220,16 +208,14 @@ def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequ
     for line, safe in zip(note.lines[start - 1 : end], visible, strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
-            raise InvalidInputError(
-                f"{masks[0]!r} masks a secret, which would be lost: leave its line out of the range"
-            )
+            raise InvalidInputError(f"{masks[0]!r} masks a secret, which would be lost: leave its line out")
     above = zip(note.lines[: start - 1], before, after, strict=False)
     below = zip(note.lines[end:], before[end:], after[len(after) - len(note.lines) + end :], strict=True)
     # Of a key over several lines, all but the first are shown blank.
     begins_inside = bool(note.lines[start - 1].strip()) and not before[start - 1].strip()
     if begins_inside or any(line != was and line == now for line, was, now in (*above, *below)):
         raise InvalidInputError(
-            f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines"
+            f"lines {start} to {end} are part of a secret, whose rest would stay: name all its lines"
         )
 
 
@@ -260,20 +246,13 @@ def _check_copied(note: _Note, start: int, end: int, files: WorkspaceFiles) -> l
         raise RecordError(problem)
     matter = parse(file)
     if (matter is not None and is_external(matter.fields)) or find_source(note.lines, start, end) is not None:
-        raise InvalidInputError(
-            f"{name} come from outside, and are not copied to MEMORY.md: have the user say what of it holds, and write "
-            "that in words of your own"
-        )
+        raise InvalidInputError(f"{name} come from outside and stay out of MEMORY.md: write what the user says holds")
     if start <= (above := file[: measure_front_matter(file)].count("\n")):
-        raise InvalidInputError(
-            f"the first {above} lines of {note.path} are front matter of a document, not memory: name lines below them"
-        )
+        raise InvalidInputError(f"the first {above} lines of {note.path} are front matter: name lines below")
     lines = note.lines[start - 1 : end]
     policies.check(parse_about(file), "\n".join(lines))
     if mask_lines(note.lines, policies)[start - 1 : end] != list(lines):
-        raise InvalidInputError(
-            f"{name} hold a secret, which is shown masked: leave it where it is, and name lines without it"
-        )
+        raise InvalidInputError(f"{name} hold a secret, which is shown masked: name lines without it")
     text = "\n".join(line.removesuffix("\r") for line in lines).strip("\n")
     if not text.strip():
         raise InvalidInputError(f"{name} are blank: name lines that say something")

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 import msgspec
 
-from openclaw_memory.errors import (
-    InvalidInputError,
-    NotFoundError,
-    PathNotAllowedError,
-    StoreError,
-    WorkspaceError,
-    WriteError,
-)
+from openclaw_memory import errors
 from openclaw_memory.events import Location, format_lines, locate_excerpt, observed
 from openclaw_memory.text.fence import escape_fences, fence_text
 from openclaw_memory.text.quotation import quote
@@ -58,7 +51,7 @@ class NoIndex:
     def check_open(self) -> None:
         """Raise StoreError where the memory is closed."""
         if self.is_closed:
-            raise StoreError("the memory is closed; open it again")
+            raise errors.StoreError("the memory is closed; open it again")
 
     def record_write(self) -> None:
         """Do nothing."""
@@ -74,12 +67,7 @@ class MemoryPart:
     """A part of a memory, which works on its files. Copies are the part itself, as those of a `Memory` are."""
 
     def __init__(self, workspace: Workspace, index: Index | None = None) -> None:
-        """Take the files.
-
-        Args:
-            workspace: The files.
-            index: The index that follows them; None for none.
-        """
+        """Take the files."""
         self._workspace, self._index, self.events = workspace, index or NoIndex(), workspace.events
 
     def __deepcopy__(self, _memo: object) -> Self:
@@ -147,7 +135,7 @@ class Notes(MemoryPart):
             text, title = quote(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
         files = self._workspace.files
         if path is not None and not (path := files.locate(path).path).startswith(f"{NOTES_FOLDER}/"):
-            raise InvalidInputError(f"{path!r} is not below {NOTES_FOLDER}/: name a note there, or a day")
+            raise errors.InvalidInputError(f"{path!r} is not below {NOTES_FOLDER}/: name a note there, or a day")
         excerpt = append(files, text, date=day, title=title, now=now, skip_existing=skip_existing, path=path)
         return self._record(excerpt)
 
@@ -180,7 +168,7 @@ class Notes(MemoryPart):
         self._index.check_open()
 
         if not (new := check_text(text, "the text to write")):
-            raise InvalidInputError("the text to write is empty: delete the lines instead")
+            raise errors.InvalidInputError("the text to write is empty: delete the lines instead")
         return self._record(note_edits.edit(self._workspace.files, path, start, end, new, expected=expected))
 
     @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
@@ -253,7 +241,7 @@ class Notes(MemoryPart):
         settings = self._workspace.sessions
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
-            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
+            raise errors.InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = to_day(now, "now", settings.timezone) or self._workspace.get_time().date()
         files = self._workspace.files
         days = [files.find_day(day) for day in (today - datetime.timedelta(days=1), today)]
@@ -296,9 +284,7 @@ def append(
     files.policies.check(None, "\n".join(entry))
     path = path or files.journal.make_path(date)
     if not files.is_included(path):
-        raise PathNotAllowedError(
-            f"{path} is left out by files.include or files.exclude: it would never be found again"
-        )
+        raise errors.PathNotAllowedError(f"{path} is left out by files.include or files.exclude: nothing would find it")
     before = data = b""
     first = 0  # the 0-based line of the entry
 
@@ -306,7 +292,7 @@ def append(
         nonlocal before, data, entry, first
         before = file.read()
         if (encoding := find_encoding(before)) != UTF8:
-            raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
+            raise errors.WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
         if callable(text):
             entry = split_lines(text("\n".join(_split(before))))
             files.policies.check(None, "\n".join(entry))
@@ -318,9 +304,8 @@ def append(
         head, most = _join_gap(before, entry, date), files.settings.max_bytes
         first, data = before.count(b"\n") + head.count("\n"), (head + "\n".join(entry) + "\n").encode()
         if len(before) + len(data) > most:
-            raise WriteError(
-                f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again: "
-                "append less, or to another date"
+            raise errors.WriteError(
+                f"{path} would grow beyond files.max_bytes ({most:,}) and not be read: append less, or elsewhere"
             )
         return data
 
@@ -335,7 +320,7 @@ def append(
 def _make_entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     lines = check_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
-        raise InvalidInputError("the text to append is empty: give at least one word")
+        raise errors.InvalidInputError("the text to append is empty: give at least one word")
     if title is None or not title.strip():
         return lines
     return [f"{ENTRY}{now.hour}:{now:%M} - {check_text(' '.join(title.split()), 'the title')}", "", *lines]
@@ -410,9 +395,9 @@ def _show_file(files: WorkspaceFiles, path: str, max_chars: int, *, is_day: bool
     try:
         data, _ = files.read(files.make_place(path))
         text = redact(files.policies.mask(decode(data, path))).strip("\n")
-    except NotFoundError:
+    except errors.NotFoundError:
         return None
-    except WorkspaceError as error:
+    except errors.WorkspaceError as error:
         return BootstrapFile(path, "", 0, max_chars, f"not shown: {error}")
     if len(text) <= max_chars:
         return BootstrapFile(path, text, len(text), max_chars)

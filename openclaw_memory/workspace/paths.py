@@ -1,4 +1,4 @@
-"""Decide which paths may name a memory file, for all who scan, read and write, and parse the day in a path."""
+"""Decide which paths may name a memory file, for all who scan, read and write, and whether a stamp is settled."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from openclaw_memory._safe import has_controls
-from openclaw_memory.config.agent_files import AGENT_FILES, is_agent_file
-from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.config.path_rules import AGENT_FILES, is_agent_file, is_matched, read_globs
 from openclaw_memory.config.sections import FilesConfig, SessionsConfig
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 
@@ -59,12 +58,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def with_ending(place: Place, *, sealed: bool) -> Place:
-    """Return the place of the same file with the ending of a sealed one, or without it.
-
-    Args:
-        place: The file.
-        sealed: Whether to have the ending.
-    """
+    """Return the place of the same file with the ending of a sealed one, or without it."""
     path, name = get_plain_name(place.path), get_plain_name(place.parts[-1])
     return Place(path + SUFFIX * sealed, place.base, (*place.parts[:-1], name + SUFFIX * sealed))
 
@@ -82,39 +76,22 @@ class Stamp(NamedTuple):
 
 
 def list_note_endings(settings: FilesConfig) -> tuple[str, ...]:
-    """Return the endings of notes: `.md`, sealed or not, and those of the settings.
-
-    Args:
-        settings: The settings.
-    """
+    """Return the endings of notes: `.md`, sealed or not, and those of the settings."""
     return tuple(dict.fromkeys((*NOTE_ENDINGS, *settings.endings)))
 
 
 def is_transcript(path: str) -> bool:
-    """Return whether the path of a memory file is that of a transcript.
-
-    Args:
-        path: The path.
-    """
+    """Return whether the path of a memory file is that of a transcript."""
     return path.startswith(f"{TRANSCRIPTS}/") and path.endswith(TRANSCRIPT_ENDINGS)
 
 
 def is_record(path: str) -> bool:
-    """Return whether the path of a memory file is that of a record; case is ignored, as on disks that ignore it.
-
-    Args:
-        path: The path.
-    """
+    """Return whether the path of a memory file is that of a record; case is ignored, as on disks that ignore it."""
     return path.casefold().startswith(f"{RECORDS_FOLDER}/")
 
 
 def locate_transcripts(root: Path, sessions: SessionsConfig) -> Place:
-    """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it.
-
-    Args:
-        root: The workspace.
-        sessions: The settings.
-    """
+    """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
     place = locate_configured(root, sessions.folder.strip() or TRANSCRIPTS)
     return Place(TRANSCRIPTS, place.base, place.parts)
 
@@ -123,10 +100,6 @@ def is_of_the_agent(root: Path, path: str) -> bool:
     """Return whether a file holds the agent's own rules, by its name or, where case is ignored, by another.
 
     It counts only where `files.extra_paths` names it itself, and is never changed here.
-
-    Args:
-        root: The workspace.
-        path: The file.
     """
     if not is_agent_file(path):
         return False
@@ -134,21 +107,12 @@ def is_of_the_agent(root: Path, path: str) -> bool:
 
 
 def is_set_apart(root: Path, path: str) -> bool:
-    """Return whether a file at the top of the workspace does not count where the whole workspace is an extra path.
-
-    Args:
-        root: The workspace.
-        path: The file.
-    """
+    """Return whether a file at the top of the workspace does not count where the whole workspace is an extra path."""
     return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in list_names(root))
 
 
 def is_around_workspace(place: Place) -> bool:
-    """Return whether an extra place is a folder around the workspace: its files would have two names.
-
-    Args:
-        place: The place.
-    """
+    """Return whether an extra place is a folder around the workspace: its files would have two names."""
     return set(place.path.split("/")) == {".."}
 
 
@@ -156,10 +120,6 @@ def is_matching(settings: FilesConfig, path: str) -> bool:
     """Return whether the globs let a path count: it matches `include`, if there is one, and not `exclude`.
 
     Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.
-
-    Args:
-        settings: The settings.
-        path: The path.
 
     Raises:
         ConfigError: A glob cannot be read.
@@ -170,20 +130,12 @@ def is_matching(settings: FilesConfig, path: str) -> bool:
 
 
 def strip_generated(path: str) -> str:
-    """Return the part of a path that a person or a program chose, without days, digests and UUIDs.
-
-    Args:
-        path: The path.
-    """
+    """Return the part of a path that a person or a program chose, without days, digests and UUIDs."""
     return _GENERATED.sub("", split_chosen(path)[1])
 
 
 def split_chosen(path: str) -> tuple[str, str, str]:
-    """Return the library's folders in a path, the part that a person or a program chose, and the ending.
-
-    Args:
-        path: The path.
-    """
+    """Return the library's folders in a path, the part that a person or a program chose, and the ending."""
     plain = get_plain_name(path)
     if plain in {*ROOT_NOTES, LOWER_CASE_NOTE}:
         return path, "", ""
@@ -195,13 +147,7 @@ def split_chosen(path: str) -> tuple[str, str, str]:
 
 
 def explain_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: str = "") -> str | None:
-    """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size.
-
-    Args:
-        info: Its stat.
-        settings: The settings.
-        path: Its path; transcripts may be larger.
-    """
+    """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return "is a folder" if stat.S_ISDIR(info.st_mode) else "is not a regular file, but a link, a pipe or a device"
     if info.st_nlink > 1:
@@ -220,9 +166,6 @@ def explain_wrong_name(path: str) -> str | None:
 
     Names on disk may be any bytes, which are read as lone surrogates. A control character or the end of a line would
     tear a citation apart.
-
-    Args:
-        path: The path.
     """
     if path.isascii() and path.isprintable():
         return None
@@ -238,10 +181,6 @@ def rank_path_match(query: str, path: str) -> int:
 
     Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path. The name of
     a sealed file counts without its last ending, too.
-
-    Args:
-        query: The query.
-        path: The path.
     """
     query, path = get_plain_name(_fold_path(query)), get_plain_name(_fold_path(path))
     if not query:
@@ -255,13 +194,7 @@ def rank_path_match(query: str, path: str) -> int:
 
 
 def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
-    """Return the place of a transcript; None for a path that names none, or without `sessions`.
-
-    Args:
-        root: The workspace.
-        sessions: Where transcripts are.
-        relative: The path as seen from the workspace.
-    """
+    """Return the place of a transcript; None for a path that names none, or without `sessions`."""
     if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_ENDINGS):
         return None
     folder = locate_transcripts(root, sessions)
@@ -273,12 +206,7 @@ def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str
 
 
 def locate_configured(root: Path, path: str) -> Place:
-    """Return the place of a path in the settings: walked from the workspace, or from the folder around it outside.
-
-    Args:
-        root: The workspace.
-        path: The path; `~` is expanded.
-    """
+    """Return the place of a path in the settings: walked from the workspace, or from the folder around it outside."""
     absolute = os.path.normpath(os.path.join(root, os.path.expanduser(path)))
     relative = resolve_path(root, absolute)
     if (parts := split_below(relative, ".")) is not None:
@@ -288,12 +216,7 @@ def locate_configured(root: Path, path: str) -> Place:
 
 
 def split_below(relative: str, folder: str) -> tuple[str, ...] | None:
-    """Return the parts of a path below a folder: () where they are the same, None where it is not below.
-
-    Args:
-        relative: The path as seen from the workspace.
-        folder: The folder as seen from there.
-    """
+    """Return the parts of a path below a folder: () where they are the same, None where it is not below."""
     if relative == folder:
         return ()
     if folder == ".":
@@ -303,12 +226,7 @@ def split_below(relative: str, folder: str) -> tuple[str, ...] | None:
 
 
 def resolve_path(root: Path, path: str) -> str:
-    """Return a path as seen from the workspace, with forward slashes, resolved lexically.
-
-    Args:
-        root: The workspace.
-        path: The path.
-    """
+    """Return a path as seen from the workspace, with forward slashes, resolved lexically."""
     if os.path.isabs(path):
         try:
             path = os.path.relpath(path, root)
@@ -318,11 +236,7 @@ def resolve_path(root: Path, path: str) -> str:
 
 
 def list_names(root: Path) -> list[str]:
-    """List the names in the workspace; none if it cannot be listed.
-
-    Args:
-        root: The workspace.
-    """
+    """List the names in the workspace; none if it cannot be listed."""
     try:
         return os.listdir(root)
     except OSError:  # opening the file will say what is wrong with the folder
@@ -336,27 +250,18 @@ def _fold_path(path: str) -> str:
 
 # Two writes within one tick of the file system's clock leave the same stamp. Linux stamps with its scheduler's tick (at
 # most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
-_TICK_NS = 20_000_000
-_COARSE_TICK_NS = 2_000_000_000
+TICK_NS = 20_000_000
+COARSE_TICK_NS = 2_000_000_000
 
 FileStamp: TypeAlias = tuple[int, int, int, int]
 
 
 def get_stamp(info: os.stat_result | Stamp) -> FileStamp:
-    """Return the numbers of a stat that change whenever the file changes, once it is settled.
-
-    Args:
-        info: The stat.
-    """
+    """Return the numbers of a stat that change whenever the file changes, once it is settled."""
     return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def is_settled(info: os.stat_result | Stamp, now: int) -> bool:
-    """Return whether any later write will give a file another stamp.
-
-    Args:
-        info: Its stat.
-        now: The time when it was taken, in ns since 1970.
-    """
-    last = max(info.st_mtime_ns, info.st_ctime_ns)
-    return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
+def is_settled(mtime_ns: int, ctime_ns: int, now: int) -> bool:
+    """Return whether any later write will give a file another stamp, by the times of its stat, taken at `now`."""
+    last = max(mtime_ns, ctime_ns)
+    return now - last >= (TICK_NS if last % 1_000_000_000 else COARSE_TICK_NS)

@@ -11,17 +11,7 @@ from pathlib import Path, PurePath
 
 from openclaw_memory.config.environment import locate_user_data, locate_workspace_data
 from openclaw_memory.errors import PathNotAllowedError
-from openclaw_memory.workspace.atomic import (
-    append_whole,
-    lock_file,
-    make_folders,
-    open_at,
-    open_folder,
-    open_to_append,
-    read_whole,
-    to_read_error,
-    to_write_error,
-)
+from openclaw_memory.workspace import atomic
 
 
 class SafeFolder:
@@ -68,9 +58,9 @@ class SafeFolder:
             WorkspaceError: It cannot be read.
         """
         try:
-            descriptor = open_at(str(self.base), split_path(path), os.O_RDONLY)
+            descriptor = atomic.open_at(str(self.base), split_path(path), os.O_RDONLY)
         except OSError as error:
-            raise to_read_error(error, self._show(path)) from error
+            raise atomic.to_read_error(error, self._show(path)) from error
         try:
             check_regular(os.fstat(descriptor), self._show(path))
             yield descriptor
@@ -87,10 +77,10 @@ class SafeFolder:
         parts = split_path(path)
         with self._translate_errors(path):
             try:
-                descriptor = open_at(str(self.base), parts, os.O_RDWR)
+                descriptor = atomic.open_at(str(self.base), parts, os.O_RDWR)
             except FileNotFoundError:
                 self._make_parent(path)
-                descriptor = open_at(str(self.base), parts, os.O_RDWR | os.O_CREAT)
+                descriptor = atomic.open_at(str(self.base), parts, os.O_RDWR | os.O_CREAT)
             try:
                 check_regular(os.fstat(descriptor), self._show(path))
                 yield descriptor
@@ -107,7 +97,7 @@ class SafeFolder:
             NotFoundError, WorkspaceError: As `open`.
         """
         with self.open(path) as descriptor:
-            return read_whole(descriptor)
+            return atomic.read_whole(descriptor)
 
     def list_names(self, path: str = "") -> list[str]:
         """List the names in a folder; none if there is no such folder.
@@ -119,12 +109,12 @@ class SafeFolder:
             WorkspaceError: It cannot be listed.
         """
         try:
-            with open_folder(str(self.base), split_path(path) if path else ()) as folder:
+            with atomic.open_folder(str(self.base), split_path(path) if path else ()) as folder:
                 return folder.list_names()
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise to_read_error(error, self._show(path)) from error
+            raise atomic.to_read_error(error, self._show(path)) from error
 
     def make_folder(self, path: str = "") -> None:
         """Make a folder and those above it.
@@ -137,7 +127,7 @@ class SafeFolder:
             for folder in reversed([self.base, *self.base.parents]) if self._create else ():
                 if not folder.is_dir():
                     folder.mkdir(mode=0o700, exist_ok=True)
-        make_folders(self.base, parts, self._show(path))
+        atomic.make_folders(self.base, parts, self._show(path))
 
     @contextmanager
     def lock(self, path: str = ".lock") -> Iterator[None]:
@@ -147,7 +137,7 @@ class SafeFolder:
             path: The lock file.
         """
         parts = self._make_parent(path)
-        with lock_file(self.base.joinpath(*parts), self._show(path)):
+        with atomic.lock_file(self.base.joinpath(*parts), self._show(path)):
             yield
 
     def append(self, path: str, data: bytes) -> None:
@@ -158,9 +148,9 @@ class SafeFolder:
             data: The bytes to append: all of them or none.
         """
         parts = self._make_parent(path)
-        with self._translate_errors(path), open_to_append(str(self.base), parts) as descriptor:
+        with self._translate_errors(path), atomic.open_to_append(str(self.base), parts) as descriptor:
             check_regular(os.fstat(descriptor), self._show(path))
-            append_whole(descriptor, str(self.base), parts, data)
+            atomic.append_whole(descriptor, str(self.base), parts, data)
 
     def replace(self, path: str, data: bytes) -> None:
         """Put a file in the place of the one there is, if any; on disk when this returns. Call it in `lock`.
@@ -181,7 +171,7 @@ class SafeFolder:
         """
         parts = _split_names(folder, files)
         self.make_folder(folder)
-        with self._translate_errors(folder), open_folder(str(self.base), parts) as opened:
+        with self._translate_errors(folder), atomic.open_folder(str(self.base), parts) as opened:
             stats = {name: opened.get_stat(name) for name in files}
             for name, info in stats.items():
                 if info is not None:
@@ -205,7 +195,11 @@ class SafeFolder:
             names: The files; those that are missing do not matter.
         """
         parts = _split_names(folder, names)
-        with self._translate_errors(folder), suppress(FileNotFoundError), open_folder(str(self.base), parts) as opened:
+        with (
+            self._translate_errors(folder),
+            suppress(FileNotFoundError),
+            atomic.open_folder(str(self.base), parts) as opened,
+        ):
             opened.sweep()
             stats = ((name, opened.get_stat(name)) for name in names)
             opened.remove_all([(name, info) for name, info in stats if info is not None])
@@ -221,7 +215,7 @@ class SafeFolder:
         try:
             yield
         except OSError as error:
-            raise to_write_error(error, self._show(path)) from error
+            raise atomic.to_write_error(error, self._show(path)) from error
 
     def _show(self, path: str) -> str:
         return str(self.base / path)
@@ -239,9 +233,6 @@ def _split_names(folder: str, names: Collection[str]) -> tuple[str, ...]:
 def split_path(path: str) -> tuple[str, ...]:
     """Return the parts of a path below a folder.
 
-    Args:
-        path: The path.
-
     Raises:
         PathNotAllowedError: It leads out of the folder, or is not a path.
     """
@@ -253,10 +244,6 @@ def split_path(path: str) -> tuple[str, ...]:
 
 def check_regular(info: os.stat_result, path: str) -> None:
     """Check that a stat is that of a regular file.
-
-    Args:
-        info: The stat.
-        path: The file, for errors.
 
     Raises:
         PathNotAllowedError: It is not.

@@ -14,40 +14,23 @@ from typing import TypeAlias
 import msgspec
 
 from openclaw_memory._safe import mask_controls
-from openclaw_memory.config.agent_files import is_skipped_folder
+from openclaw_memory.config.path_rules import is_skipped_folder
 from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Source
 from openclaw_memory.types.codec import NOT_READ, SUFFIX
 from openclaw_memory.types.files import Skipped
+from openclaw_memory.workspace import paths
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import (
-    LOWER_CASE_NOTE,
-    NEVER_ENTERED,
-    NOTE_ENDINGS,
-    NOTES_FOLDER,
-    ROOT_NOTES,
-    TRANSCRIPT_ENDINGS,
-    TRANSCRIPTS,
-    Place,
-    Stamp,
-    explain_left_out,
-    explain_wrong_name,
-    is_around_workspace,
-    is_matching,
-    is_set_apart,
-    is_transcript,
-    list_note_endings,
-    locate_transcripts,
-)
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
 _MOST = 2**63 - 1  # of an integer in SQLite
 # Endings of notes that other programs know; those that are read here are in `files.endings`.
 _OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".org", ".canvas", ".rst", ".adoc", ".text")
-_ROOT_NAMES = (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:], *(f"{name}{SUFFIX}" for name in ROOT_NOTES))
-_TOP_NAMES = frozenset({*_ROOT_NAMES, NOTES_FOLDER})
+_SEALED_NAMES = tuple(f"{name}{SUFFIX}" for name in paths.ROOT_NOTES)
+_ROOT_NAMES = (paths.ROOT_NOTES[0], paths.LOWER_CASE_NOTE, *paths.ROOT_NOTES[1:], *_SEALED_NAMES)
+_TOP_NAMES = frozenset({*_ROOT_NAMES, paths.NOTES_FOLDER})
 
 _SYMLINK = "is a symlink and is not followed: put the file itself here, or name its real place in files.extra_paths"
 _MISSING = (FileNotFoundError, NotADirectoryError)
@@ -57,7 +40,7 @@ _MISSING = (FileNotFoundError, NotADirectoryError)
 _State: TypeAlias = tuple[int, ...] | str | OSError | None
 _Entry: TypeAlias = tuple[str, _State]  # with its path
 Listing: TypeAlias = list[list[_Entry]]  # the entries of each place, in the order of the system
-_to_stamp = attrgetter(*Stamp._fields)
+_to_stamp = attrgetter(*paths.Stamp._fields)
 
 
 class Scan(msgspec.Struct, frozen=True, eq=False, weakref=True):
@@ -76,20 +59,12 @@ class Scan(msgspec.Struct, frozen=True, eq=False, weakref=True):
     key_ids: tuple[str | None, ...] = ()
 
     def is_unknown(self, path: str) -> bool:
-        """Return whether a path that is not among `files` may still exist, below something unreadable.
-
-        Args:
-            path: A path relative to the workspace.
-        """
+        """Return whether a path that is not among `files` may still exist, below something unreadable."""
         return any(path == folder or path.startswith(f"{folder}/") for folder in self.unreadable)
 
 
 def list_files(files: WorkspaceFiles, sessions: SessionsConfig | None = None) -> Listing:
     """List the entries that may be memory files.
-
-    Args:
-        files: The files of the workspace.
-        sessions: Where transcripts are; None for none.
 
     Raises:
         WorkspaceError: The workspace folder itself cannot be listed.
@@ -99,10 +74,6 @@ def list_files(files: WorkspaceFiles, sessions: SessionsConfig | None = None) ->
 
 def scan_listing(files: WorkspaceFiles, listing: Listing) -> Scan:
     """Decide which of the listed files count.
-
-    Args:
-        files: The files of the workspace.
-        listing: The entries.
 
     Raises:
         ConfigError: A glob of the rules is invalid.
@@ -114,7 +85,7 @@ def scan_listing(files: WorkspaceFiles, listing: Listing) -> Scan:
     key_ids: tuple[str | None, ...] = ()
     has_globs = bool(files.settings.include or files.settings.exclude)
     for path, state in (entry for place in listing for entry in sorted(place, key=itemgetter(0))):
-        if state is None or (has_globs and not is_matching(files.settings, path)):
+        if state is None or (has_globs and not paths.is_matching(files.settings, path)):
             continue
         if isinstance(state, OSError):
             unreadable.append(path)
@@ -131,12 +102,8 @@ def scan_listing(files: WorkspaceFiles, listing: Listing) -> Scan:
     return Scan(tuple(memory_files.values()), tuple(skipped), tuple(unreadable), key_ids)
 
 
-def walk_notes(files: WorkspaceFiles, folder: str) -> Iterator[tuple[str, Stamp]]:
+def walk_notes(files: WorkspaceFiles, folder: str) -> Iterator[tuple[str, paths.Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing if the folder is missing.
-
-    Args:
-        files: The files of the workspace.
-        folder: The folder.
 
     Raises:
         WorkspaceError: A folder cannot be listed.
@@ -152,26 +119,22 @@ def walk_notes(files: WorkspaceFiles, folder: str) -> Iterator[tuple[str, Stamp]
     for path, state in sorted(entries, key=itemgetter(0)):
         if isinstance(state, OSError):
             raise WorkspaceError(f"{_to_printable(path)} cannot be looked at: {state.strerror}; fix its permissions")
-        if isinstance(state, tuple) and not _is_left_out(path, stamp := Stamp(*state), files):
+        if isinstance(state, tuple) and not _is_left_out(path, stamp := paths.Stamp(*state), files):
             yield path, stamp
 
 
-def list_notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFile] | None:
+def list_notes_at(files: WorkspaceFiles, note_paths: Iterable[str]) -> list[MemoryFile] | None:
     """Return the notes at these paths below `memory/`, without missing ones, as a scan lists them.
 
     None if one exists and does not count, or may be another file of the scan: only a whole scan decides about it.
-
-    Args:
-        files: The files of the workspace.
-        paths: The paths.
     """
     notes: list[MemoryFile] = []
-    for path in sorted(set(paths)):
+    for path in sorted(set(note_paths)):
         place = files.make_place(path)
         info = _get_stat(place)
         if isinstance(info, _MISSING):
             continue
-        if place.parts[0] != NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
+        if place.parts[0] != paths.NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
             return None
         if _is_left_out(path, info, files):
             return None
@@ -179,7 +142,7 @@ def list_notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFil
     return notes
 
 
-def _check_entry(path: str, state: tuple[int, ...] | str | OSError, files: WorkspaceFiles) -> Stamp | str:
+def _check_entry(path: str, state: tuple[int, ...] | str | OSError, files: WorkspaceFiles) -> paths.Stamp | str:
     """Return the stamp of a file that counts, or why it does not, as a phrase that follows its name."""
     if rule := files.find_hiding_rule(path):
         return f"has a name that policies say never to store: {rule!r}"
@@ -187,19 +150,19 @@ def _check_entry(path: str, state: tuple[int, ...] | str | OSError, files: Works
         return f"cannot be looked at: {state.strerror}"
     if isinstance(state, str):
         return state
-    stamp = Stamp(*state)
-    return explain_wrong_name(path) or explain_left_out(stamp, files.settings, path) or stamp
+    stamp = paths.Stamp(*state)
+    return paths.explain_wrong_name(path) or paths.explain_left_out(stamp, files.settings, path) or stamp
 
 
-def _is_left_out(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> bool:
+def _is_left_out(path: str, info: os.stat_result | paths.Stamp, files: WorkspaceFiles) -> bool:
     is_closed = path.endswith(SUFFIX) and files.codec.key_id is None
-    if explain_wrong_name(path) or not files.is_included(path) or is_closed:
+    if paths.explain_wrong_name(path) or not files.is_included(path) or is_closed:
         return True
-    return explain_left_out(info, files.settings, path) is not None
+    return paths.explain_left_out(info, files.settings, path) is not None
 
 
-def _make_file(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> MemoryFile:
-    source: Source = "sessions" if is_transcript(path) else "memory"
+def _make_file(path: str, info: os.stat_result | paths.Stamp, files: WorkspaceFiles) -> MemoryFile:
+    source: Source = "sessions" if paths.is_transcript(path) else "memory"
     # Copies of one note differ by inode and ctime alone.
     identity = (0, 0) if files.shared is not None else (info.st_ino, info.st_ctime_ns)
     numbers = info.st_size, info.st_mtime_ns, *identity
@@ -209,7 +172,7 @@ def _make_file(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -
 
 
 def _list_notes(files: WorkspaceFiles) -> Iterator[Iterable[_Entry]]:
-    root, endings = files.root, list_note_endings(files.settings)
+    root, endings = files.root, paths.list_note_endings(files.settings)
     try:
         with os.scandir(root) as entries:
             # The listing has the names as they are spelled, also where the file system ignores case.
@@ -217,30 +180,30 @@ def _list_notes(files: WorkspaceFiles) -> Iterator[Iterable[_Entry]]:
     except OSError as error:
         remedy = "create it" if isinstance(error, FileNotFoundError) else "fix its permissions"
         raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; {remedy}") from error
-    if ROOT_NOTES[0] in top and LOWER_CASE_NOTE in top:
-        del top[LOWER_CASE_NOTE]
-        yield [(LOWER_CASE_NOTE, f"is left out next to {ROOT_NOTES[0]}: move what it says there")]
+    if paths.ROOT_NOTES[0] in top and paths.LOWER_CASE_NOTE in top:
+        del top[paths.LOWER_CASE_NOTE]
+        yield [(paths.LOWER_CASE_NOTE, f"is left out next to {paths.ROOT_NOTES[0]}: move what it says there")]
     for name in _ROOT_NAMES:
         if name in top:
             yield [(name, _get_state(top[name]))]
-    if (notes := top.get(NOTES_FOLDER)) is not None:
+    if (notes := top.get(paths.NOTES_FOLDER)) is not None:
         if notes.is_dir(follow_symlinks=False):
-            yield _walk(notes.path, NOTES_FOLDER, endings=endings)
+            yield _walk(notes.path, paths.NOTES_FOLDER, endings=endings)
         else:
             reason = _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
-            yield [(NOTES_FOLDER, reason)]
+            yield [(paths.NOTES_FOLDER, reason)]
     for place in files.locate_extras():
         extra = _list_extra(place, endings)
         if place.path == ".":
-            extra = (entry for entry in extra if "/" in entry[0] or not is_set_apart(root, entry[0]))
+            extra = (entry for entry in extra if "/" in entry[0] or not paths.is_set_apart(root, entry[0]))
         yield extra
 
 
-def _list_extra(place: Place, endings: tuple[str, ...]) -> Iterable[_Entry]:
+def _list_extra(place: paths.Place, endings: tuple[str, ...]) -> Iterable[_Entry]:
     """List the Markdown file, or the files of the folder, that one of `files.extra_paths` names."""
-    if is_around_workspace(place):
+    if paths.is_around_workspace(place):
         return [(place.path, "holds the workspace itself: name the folders next to it in files.extra_paths")]
-    if not NEVER_ENTERED.isdisjoint(place.parts):
+    if not paths.NEVER_ENTERED.isdisjoint(place.parts):
         return [(place.path, "lies in a folder that is never indexed")]
     info = _get_stat(place)
     if isinstance(info, _MISSING):
@@ -258,24 +221,24 @@ def _list_transcripts(root: Path, sessions: SessionsConfig | None) -> list[_Entr
     """List the transcripts in their folder. The folder is flat; other files in it are not mentioned."""
     if sessions is None or not sessions.index:
         return []
-    place = locate_transcripts(root, sessions)
+    place = paths.locate_transcripts(root, sessions)
     info = _get_stat(place)
     if isinstance(info, _MISSING):
         reason = f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
-        return [] if sessions.folder == SessionsConfig().folder else [(TRANSCRIPTS, reason)]
+        return [] if sessions.folder == SessionsConfig().folder else [(paths.TRANSCRIPTS, reason)]
     if not isinstance(info, os.stat_result):
-        return [(TRANSCRIPTS, info)]
+        return [(paths.TRANSCRIPTS, info)]
     if not stat.S_ISDIR(info.st_mode):
-        return [(TRANSCRIPTS, "is not a folder: correct sessions.folder")]
+        return [(paths.TRANSCRIPTS, "is not a folder: correct sessions.folder")]
     try:
         with os.scandir(os.path.join(place.base, *place.parts)) as entries:
-            transcripts = [entry for entry in entries if entry.name.endswith(TRANSCRIPT_ENDINGS)]
-            return [(f"{TRANSCRIPTS}/{entry.name}", _get_state(entry)) for entry in transcripts]
+            transcripts = [entry for entry in entries if entry.name.endswith(paths.TRANSCRIPT_ENDINGS)]
+            return [(f"{paths.TRANSCRIPTS}/{entry.name}", _get_state(entry)) for entry in transcripts]
     except OSError as error:
-        return [(TRANSCRIPTS, error.with_traceback(None))]
+        return [(paths.TRANSCRIPTS, error.with_traceback(None))]
 
 
-def _get_stat(place: Place) -> os.stat_result | str | OSError:
+def _get_stat(place: paths.Place) -> os.stat_result | str | OSError:
     """Return the stat of a place, or the reason or error that bars the way there."""
     try:
         current, info = place.base, os.stat(place.base)
@@ -292,8 +255,8 @@ def _get_stat(place: Place) -> os.stat_result | str | OSError:
 def _walk(
     folder: str,
     path: str,
-    is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__,
-    endings: tuple[str, ...] = NOTE_ENDINGS,
+    is_left_out: Callable[[str], bool] = paths.NEVER_ENTERED.__contains__,
+    endings: tuple[str, ...] = paths.NOTE_ENDINGS,
 ) -> Iterator[_Entry]:
     """Yield the notes below a folder, and the entries that have to be mentioned: symlinks and special files.
 
@@ -337,14 +300,10 @@ def _to_printable(path: str) -> str:
 # --- files that could be included --------------------------------------------------------------------------------
 
 
-def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> tuple[int, Counter[str], bool]:
-    """Count the Markdown files below the workspace that do not count as memory, among the first `most` names.
+def count_overlooked(files: WorkspaceFiles) -> tuple[int, Counter[str], bool]:
+    """Count the Markdown files below the workspace that do not count as memory, among the first `MOST_NAMES` names.
 
     Hidden folders, folders of installed programs, excluded files and the agent's own files are left out.
-
-    Args:
-        files: The files of the workspace.
-        most: How many names to look at.
 
     Returns:
         Their number, that of the notes with other endings by ending, and whether these are all.
@@ -352,27 +311,23 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> tuple[int
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, count, misnamed = files.root, 0, Counter[str]()
-    markdown = tuple(ending for ending in list_note_endings(files.settings) if ending.lower() != ".txt")
+    root, left, count, misnamed = files.root, MOST_NAMES, 0, Counter[str]()
+    markdown = tuple(ending for ending in paths.list_note_endings(files.settings) if ending.lower() != ".txt")
     for folder, folders, names in os.walk(root):  # a folder that cannot be listed is named by a sync
         folders[:] = [name for name in folders if not is_skipped_folder(name)]
-        most -= len(folders) + len(names)
-        if most < 0:
+        left -= len(folders) + len(names)
+        if left < 0:
             break
         for path in (Path(folder, name).relative_to(root).as_posix() for name in names):
-            if path.endswith(markdown) and not is_set_apart(root, path) and not os.path.islink(root / path):
+            if path.endswith(markdown) and not paths.is_set_apart(root, path) and not os.path.islink(root / path):
                 count += files.is_included(path) and files.allow(path) is None
             elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
                 misnamed[os.path.splitext(path)[1]] += files.is_included(path)
-    return count, misnamed, most >= 0
+    return count, misnamed, left >= 0
 
 
 def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     """Suggest in a sentence where to put files, if a workspace has few memory files; "" if nothing is needed.
-
-    Args:
-        files: The files of the workspace.
-        count: How many memory files it has.
 
     Raises:
         ConfigError: A glob of the rules is invalid.
@@ -386,9 +341,9 @@ def suggest_setup(files: WorkspaceFiles, count: int) -> str:
         files_lie = "a Markdown file lies" if is_one else f"{markdown:,} Markdown files lie"
         is_not = "is not searched; to search it too" if is_one else "are not searched; to search them too"
         command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"
-        hints.append(f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`")
+        hints.append(f"{least}{files_lie} in {root} outside of {paths.NOTES_FOLDER}/ and {is_not}: `{command}`")
     elif not count and not misnamed.total():
-        hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
+        hints.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / paths.NOTES_FOLDER}")
     if counts := [f"{number:,} in {ending}" for ending, number in misnamed.most_common() if number]:
         hints.append(f"files that end {', '.join(counts)} are not read: add to files.endings, or rename them")
     return "; ".join(hints)

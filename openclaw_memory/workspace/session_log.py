@@ -15,13 +15,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError
 from openclaw_memory.events import Events, observed
 from openclaw_memory.text.redaction import mask_value, redact_talk
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles, open_place
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
+from openclaw_memory.workspace.safe_folder import SafeFolder
 from openclaw_memory.workspace.transcript_formats import get_message
 from openclaw_memory.workspace.transcript_records import (
     MAX_LINE_BYTES,
@@ -47,9 +48,6 @@ _LOG_FIELDS = frozenset({"id", "parentId", "timestamp"})  # of an entry: they ho
 
 def make_log_name(session_id: str) -> str:
     """Return the name of a session's file: its id, or if that cannot be one, its readable part and a digest.
-
-    Args:
-        session_id: The id.
 
     Raises:
         InvalidInputError: The id is empty.
@@ -324,25 +322,18 @@ class SessionLog:
 
         Raises:
             NotFoundError: There is no such file.
-            InvalidInputError: It is not a file, has no known format, or is in the folder of the log.
+            PathNotAllowedError: It is a link, or not a file.
+            InvalidInputError: It has no known format, or is in the folder of the log.
             WorkspaceError, WriteError: The file cannot be read, or as `SessionLog.append_entry`.
         """
-        path = os.fspath(file)
-        if not os.path.isfile(path):  # opening a pipe would wait for its writer
-            if os.path.lexists(path):
-                raise InvalidInputError(f"{path} is not an ordinary file: name a transcript")
-            raise NotFoundError(f"there is no transcript {path}")
-        folder = os.path.join(self.folder.base, *self.folder.parts)
-        if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+        path = Path(file)
+        if path.parent.resolve() == Path(self.folder.base, *self.folder.parts).resolve():
             raise InvalidInputError(f"{path} is in the folder of the log, where it is indexed as it is")
-        try:
-            file_object = open(path, "rb")  # noqa: SIM115 - closed below
-        except OSError as error:
-            raise WorkspaceError(f"{path} cannot be read: {error.strerror}") from error
-        with file_object as transcript:
+        with SafeFolder(path.parent).open(path.name) as descriptor, open(descriptor, "rb", closefd=False) as transcript:
             if reason := explain_foreign(transcript):
                 raise InvalidInputError(f"{path} {reason}")
-            end = start if _is_line_start(transcript, start) else 0
+            transcript.seek(max(0, start - 1))
+            end = start if start > 0 and transcript.read(1) == b"\n" else 0
             messages: list[Mapping[str, Any]] = []
             for record, record_end in iterate_records(transcript, end):
                 begin, end = end, record_end
@@ -383,9 +374,7 @@ class SessionLog:
             lines.append(b"\n")
         for fields in entries:
             if not fields.get("type"):
-                raise InvalidInputError(
-                    f"an entry for {self.path} has no type: give {{'type': 'message', 'message': {{...}}}}"
-                )
+                raise InvalidInputError(f"an entry for {self.path} has no type: give {{'type': 'message', ...}}")
             entry = {"type": "", "id": secrets.token_hex(8), "parentId": before, "timestamp": now, **fields}
             lines.append(_encode_line(entry, self.path))
             before = str(entry["id"])
@@ -397,24 +386,13 @@ class SessionLog:
         return header | ({"parentSession": self.parent_session} if self.parent_session else {})
 
 
-def _is_line_start(file: BinaryIO, start: int) -> bool:
-    if start <= 0:
-        return False
-    file.seek(start - 1)
-    return file.read(1) == b"\n"
-
-
 def _encode_line(entry: Mapping[str, Any], path: str) -> bytes:
     try:
         data = _to_json(entry) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"the entry for {path} cannot be written as JSON ({error}): give text, numbers, lists"
-        ) from error
+        raise InvalidInputError(f"the entry for {path} is not JSON ({error}): give text, numbers, lists") from error
     if len(data) > MAX_LINE_BYTES:
-        raise InvalidInputError(
-            f"the entry for {path} has {len(data):,} bytes, of which {MAX_LINE_BYTES:,} are read: part it"
-        )
+        raise InvalidInputError(f"the entry for {path} has {len(data):,} bytes, more than {MAX_LINE_BYTES:,}: part it")
     return data
 
 

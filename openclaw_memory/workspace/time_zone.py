@@ -12,10 +12,6 @@ def get_local_now(timezone: str | None, now: datetime.datetime | None = None) ->
 
     A `now` without a zone is returned as it is.
 
-    Args:
-        timezone: The time zone, such as `Europe/Amsterdam`.
-        now: A moment.
-
     Raises:
         ConfigError: The time zone is unknown.
     """

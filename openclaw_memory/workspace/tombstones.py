@@ -51,12 +51,7 @@ class Line(Struct, frozen=True):
 
 
 def read_lines(file: BinaryIO, zone: datetime.tzinfo | None) -> Iterator[Line]:
-    """Yield the lines of an open file.
-
-    Args:
-        file: The file, from its beginning on.
-        zone: The zone of days; the machine's where None.
-    """
+    """Yield the lines of an open file."""
     day: datetime.date | None = None
     for number, data in enumerate(file, 1):
         record = parse(data) if data.strip() else None
@@ -70,10 +65,6 @@ def make_tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
 
     The type, the ids and the times of its record stay, so that references to it still hold. Offsets of other lines
     stay, which programs note down.
-
-    Args:
-        data: The line, with its newline if it has one.
-        record: Its record; None if it cannot be read.
     """
     end = b"\n" if data.endswith(b"\n") else b""
     room = len(data) - len(end)
@@ -90,13 +81,6 @@ def forget_lines(files: WorkspaceFiles, place: Place, numbers: Iterable[int], si
 
     Bytes that another program appends meanwhile stay: no byte but those of the lines is written. A sealed file is
     replaced as a whole. Call it with the lock of the transcripts held.
-
-    Args:
-        files: The files of the workspace.
-        place: The file.
-        numbers: The lines, 1-based.
-        size: How many bytes of the file `digest` is of.
-        digest: The SHA-256 of them, as hex.
 
     Raises:
         SealedFileError: It is sealed, and cannot be opened.
@@ -132,12 +116,7 @@ def forget_lines(files: WorkspaceFiles, place: Place, numbers: Iterable[int], si
 
 
 def hash_head(file: BinaryIO, size: int) -> str:
-    """Return the SHA-256 of the first `size` bytes of an open file; "" if it has fewer.
-
-    Args:
-        file: The file.
-        size: How many bytes.
-    """
+    """Return the SHA-256 of the first `size` bytes of an open file; "" if it has fewer."""
     file.seek(0)
     digest, left = sha256(), size
     while left and (piece := file.read(min(left, _PIECE_BYTES))):

@@ -1,7 +1,7 @@
 """Recognise the transcripts of OpenClaw and other programs, and read the message in a record (pure).
 
 A format is two functions in the table at the end: whether a record is of it, and the message in a record, in OpenClaw's
-shape. To add a format is to add a line.
+shape. To add a format, write both functions and a line in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from openclaw_memory._system import read_lines
 from openclaw_memory.text.fence import strip_between
 
 Record = Mapping[str, Any]
@@ -25,20 +26,12 @@ class Format(NamedTuple):
 
 
 def find_format(record: Record) -> Format | None:
-    """Return the format of a record, or None if it is unknown.
-
-    Args:
-        record: A record.
-    """
+    """Return the format of a record, or None if it is unknown."""
     return next((entry for entry in FORMATS if entry.recognise(record)), None)
 
 
 def get_message(record: Record) -> Record:
-    """Return the message of a record, in OpenClaw's shape; {} for none.
-
-    Args:
-        record: A record of any format.
-    """
+    """Return the message of a record, in OpenClaw's shape; {} for none."""
     format_of_record = find_format(record)
     return {} if format_of_record is None else format_of_record.read_message(record)
 
@@ -64,20 +57,14 @@ def _read_openclaw(record: Record) -> Record:
     return inner if isinstance(inner, dict) else {}
 
 
+_MARKS = [line.split(" ", 1) for line in read_lines(__file__, "transcript_marks.txt")]
+
 # --- Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl -----------------------------------
 
 _CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted".split())
 _CODEX_TEXTS = ("input_text", "output_text")
 # The user's turns that the program wrote: where it runs, and the rules that it was given.
-_CODEX_CONTEXT = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<skill>",
-    "# AGENTS.md instructions",
-)
+_CODEX_CONTEXT = tuple(mark for kind, mark in _MARKS if kind == "codex")
 
 
 def _is_codex(record: Record) -> bool:
@@ -98,28 +85,10 @@ def _read_codex(record: Record) -> Record:
 # --- Claude Code: ~/.claude/projects/<folder>/<session>.jsonl, and its `--output-format stream-json` ------------------
 
 # Parts of the user's messages that the program wrote: commands with their output, and reports of the host.
-_COMMANDS = (
-    "<command-name>",
-    "<command-message>",
-    "<local-command-",
-    "<bash-input>",
-    "<bash-stdout>",
-    "<bash-stderr>",
-    "<task-notification>",
-    "[Request interrupted by user",
-)
+_COMMANDS = tuple(mark for kind, mark in _MARKS if kind == "command")
 _REMARKS = ("system-reminder", "ide_opened_file", "ide_selection")
 # Marks of records that neither side spoke: the host's remarks, a summary, errors of the service, a subagent's talk.
-_UNSPOKEN = (
-    "isMeta",
-    "isCompactSummary",
-    "isVisibleInTranscriptOnly",
-    "repeatsCompactSummary",
-    "isApiErrorMessage",
-    "isSidechain",
-    "isSynthetic",
-    "parent_tool_use_id",
-)
+_UNSPOKEN = tuple(mark for kind, mark in _MARKS if kind == "unspoken")
 
 
 def _is_claude_code(record: Record) -> bool:

@@ -49,11 +49,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: json.loads mak
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """Return the record in a line of a transcript; None if it is not a JSON object. Never raises.
-
-    Args:
-        line: The line.
-    """
+    """Return the record in a line of a transcript; None if it is not a JSON object. Never raises."""
     if not line.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):  # to hear so from the decoder takes ten times as long
         return None
     try:
@@ -68,11 +64,6 @@ def render_record(record: Mapping[str, Any], muted: bool, policies: Policies = N
 
     Shown are `User: …` and `Assistant: …`, on one line, without parts that neither spoke: prompts that a machine
     wrote, silent replies, recalled memory. A turn made by a heartbeat or by recalling memory mutes the replies to it.
-
-    Args:
-        record: The record.
-        muted: Whether replies are muted before it.
-        policies: The policies.
     """
     message = get_message(record)
     role = message.get("role")
@@ -102,11 +93,7 @@ def get_text(message: Mapping[str, Any]) -> str:
 
 
 def join_texts(content: object) -> str | None:
-    """Return the text of a message's content: itself, or its text blocks with newlines between; None without text.
-
-    Args:
-        content: The content.
-    """
+    """Return the text of a message's content: itself, or its text blocks with newlines between; None without text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -117,28 +104,16 @@ def join_texts(content: object) -> str | None:
 
 
 def clean_message(role: str, text: str) -> str | None:
-    """Return the words of a person or the model in a message, on one line; None for none.
-
-    Args:
-        role: `user` or `assistant`.
-        text: The text of the message.
-    """
+    """Return the words of a person or the model in a message, on one line; None for none."""
     if role == "user" and "(untrusted" in text:
         text = _strip_envelopes(text)
     line = normalise_line(strip_open_fence(strip_fenced(strip_between(text, *_INTERNAL))))
-    if role == "user" and (_GENERATED.match(line) or _is_heartbeat(line)):
-        return None
-    if role == "assistant" and line == _HEARTBEAT_REPLY:
-        return None
-    return None if is_silent(line) or _EXEC_DONE.match(line) else line or None
+    is_made = _GENERATED.match(line) or _is_heartbeat(line) if role == "user" else line == _HEARTBEAT_REPLY
+    return None if is_made or is_silent(line) or _EXEC_DONE.match(line) else line or None
 
 
 def normalise_line(text: str) -> str:
-    """Return the text on one line: runs of blanks become a space, characters that no file can hold U+FFFD.
-
-    Args:
-        text: The text.
-    """
+    """Return the text on one line: runs of blanks become a space, characters that no file can hold U+FFFD."""
     if text.isascii():
         return " ".join(text.split()).replace("\0", "\ufffd")
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _SURROGATE.search(text) else text
@@ -146,11 +121,7 @@ def normalise_line(text: str) -> str:
 
 
 def get_time(record: Mapping[str, Any]) -> datetime.datetime | None:
-    """Return the time of a message, in the zone of its timestamp, if it has one; None if unknown.
-
-    Args:
-        record: The record.
-    """
+    """Return the time of a message, in the zone of its timestamp, if it has one; None if unknown."""
     for value in (get_message(record).get("timestamp"), record.get("timestamp")):
         try:
             if isinstance(value, str):
@@ -196,9 +167,6 @@ def fit_entry(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
     Of a message or summary that is not JSON, or too long to be read again, the words stay, of very many the first and
     the last, and the tool calls without their arguments.
-
-    Args:
-        entry: The entry.
     """
     try:
         size = len(json.dumps(entry, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
@@ -214,14 +182,7 @@ def fit_entry(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def cut_middle(text: str, head: int, tail: int, name: str) -> str:
-    """Cut the middle of a text and put a note there; return the text itself if little would be gained.
-
-    Args:
-        text: The text.
-        head: The characters to keep of the beginning.
-        tail: The characters to keep of the end.
-        name: The name of the text in the note.
-    """
+    """Cut the middle of a text and put a note there; return the text itself if little would be gained."""
     cut = len(text) - head - tail
     note = (
         f"\n[... {cut:,} of {len(text):,} characters of {name} were cut here: "
@@ -255,10 +216,7 @@ def _reduce_to_words(message: Mapping[str, Any], reason: str) -> dict[str, Any]:
         for block in (blocks if isinstance(blocks, list) else [])[:_MAX_CALLS]
         if isinstance(block, Mapping) and block.get("type") == "toolCall"
     ]
-    return {
-        **fields,
-        "content": [{"type": "text", "text": _cut_text(get_text(message), reason)}, *calls],
-    }
+    return {**fields, "content": [{"type": "text", "text": _cut_text(get_text(message), reason)}, *calls]}
 
 
 def _cut_text(text: str, reason: str) -> str:
@@ -269,9 +227,7 @@ def _cut_text(text: str, reason: str) -> str:
 def is_spoken(message: Mapping[str, Any]) -> bool:
     """Return whether a message was said in the conversation, and is not one of the program."""
     if not isinstance(message, Mapping):
-        raise InvalidInputError(
-            f"a message must be an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}"
-        )
+        raise InvalidInputError(f"a message is an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}")
     return message.get("role") not in _INSTRUCTIONS and message.get("type") not in _OTHER_TYPES
 
 

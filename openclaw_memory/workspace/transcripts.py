@@ -52,11 +52,7 @@ class Mark(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse a mark; return None if the string is not one.
-
-        Args:
-            text: The string.
-        """
+        """Parse a mark; return None if the string is not one."""
         if (match := _MARK.fullmatch(text)) is None:
             return None
         line, offset, char, muted, end, crc = map(int, match.groups())
@@ -128,12 +124,6 @@ def read_parts(
     nothing was added; but if the mark does not fit and nothing is complete, one part without a line says so.
 
     To detect a rewritten file, all bytes that were read are compared by a checksum: 100 MB take 36 ms of a processor.
-
-    Args:
-        file: The file.
-        mark: Where an earlier reading ended.
-        part_bytes: The size of a part.
-        policies: The policies.
     """
     earlier = Mark.parse(mark) if mark is not None else None
     if earlier is not None and _fit(file, earlier):
@@ -151,9 +141,6 @@ def explain_foreign(file: BinaryIO) -> str | None:
 
     The first lines decide: one record of a known format among them is enough. Lines without a record, and those of
     which all was forgotten, decide nothing.
-
-    Args:
-        file: The file.
     """
     first = None
     for line, _, _ in islice(_iterate_lines(file, 0), _SNIFFED_LINES):
@@ -173,11 +160,6 @@ def count_added_lines(file: BinaryIO, mark: str, within: int) -> int | None:
     """Count the lines that were added to an open file since `mark`, in the first `within` bytes.
 
     None if the mark does not say how far the file was read, or the file is shorter than that.
-
-    Args:
-        file: The file.
-        mark: Where an earlier reading ended.
-        within: How many bytes to look at.
     """
     earlier = Mark.parse(mark)
     if earlier is None or file.seek(0, os.SEEK_END) < earlier.end:
@@ -187,26 +169,14 @@ def count_added_lines(file: BinaryIO, mark: str, within: int) -> int | None:
 
 
 def render_lines(file: BinaryIO, start: int, end: int, policies: Policies = NONE) -> list[str]:
-    """Return lines of an open file as they are indexed, muted or not; "" for a line without spoken words.
-
-    Args:
-        file: The file.
-        start: The first line, 1-based.
-        end: The last line, included.
-        policies: The policies.
-    """
+    """Return lines of an open file as they are indexed, muted or not; "" for a line without spoken words."""
     file.seek(_skip_lines(file, start - 1).offset)
     records = (parse(file.readline(MAX_LINE_BYTES + 1)) for _ in range(start, end + 1))
     return ["" if record is None else render_record(record, muted=False, policies=policies)[0] for record in records]
 
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield every readable record of an open file.
-
-    Args:
-        file: The file.
-        start: The byte to begin at.
-    """
+    """Yield every readable record of an open file."""
     return (record for record, _ in iterate_records(file, start) if record is not None)
 
 
@@ -214,10 +184,6 @@ def iterate_records(file: BinaryIO, start: int = 0) -> Iterator[tuple[dict[str, 
     """Yield the record of each line of an open file, None without one, and where it ends.
 
     Half a line at the end of the file is left out.
-
-    Args:
-        file: The file.
-        start: The byte to begin at.
     """
     for line, size, is_ended in _iterate_lines(file, start):
         start += size
@@ -286,32 +252,19 @@ def _fit(file: BinaryIO, mark: Mark) -> bool:
 
 
 def _compute_crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
-    for piece in _read_pieces(file, start, end):
-        crc = crc32(piece, crc)
-    return crc
-
-
-def _read_pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """Yield some bytes of a file, in pieces that cost little memory; its position is the same afterwards."""
+    """Return the checksum of some bytes of a file, read piece by piece; its position is the same afterwards."""
     place = file.tell()
     file.seek(start)
     while start < end and (piece := file.read(min(end - start, _PIECE_BYTES))):
-        start += len(piece)
-        yield piece
+        start, crc = start + len(piece), crc32(piece, crc)
     file.seek(place)
+    return crc
 
 
 def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Policies = NONE) -> tuple[Excerpt, int]:
     """Return lines of an open file like `make_excerpt`, and the number of the last line that was looked at.
 
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
-
-    Args:
-        file: The file.
-        path: Its path.
-        start: The first line, 1-based.
-        lines: How many lines.
-        policies: The policies.
 
     Raises:
         InvalidInputError: `start` or `lines` is not a whole number of at least 1.

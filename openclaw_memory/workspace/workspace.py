@@ -89,9 +89,7 @@ class Workspace:
                 "check the path, and its rights"
             ) from error
         if not stat.S_ISDIR(mode):
-            raise WorkspaceError(
-                f"workspace {root} is not a folder: name the folder that holds your notes, such as {root.parent}"
-            )
+            raise WorkspaceError(f"workspace {root} is not a folder: name that of your notes, such as {root.parent}")
         if not os.access(root, os.R_OK | os.X_OK):
             raise WorkspaceError(f"workspace {root} cannot be read: `chmod u+rx {quote(str(root))}`, or name your own")
         return cls(WorkspaceFiles(root, settings or FilesConfig()), sessions or SessionsConfig())

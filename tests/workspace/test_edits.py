@@ -155,7 +155,7 @@ def test_lines_beyond_the_end_are_an_error(workspace):
 @pytest.mark.parametrize("seen", ["", "abc", "not a hash at all", "0" * 65, Excerpt(NOTE, "a", 1, 1), None, 3])
 def test_what_was_seen_must_be_told(workspace, seen):
     put(workspace, "a\n")
-    with pytest.raises(InvalidInputError, match="expected must be"):
+    with pytest.raises(InvalidInputError, match="not an excerpt or 12 digits"):
         Notes(workspace).edit(NOTE, 1, 1, "x", expected=seen)
 
 
@@ -165,7 +165,7 @@ def test_what_was_seen_must_be_told(workspace, seen):
         ("sessions/a.jsonl", PathNotAllowedError, "transcript"),
         ("memory/none.md", NotFoundError, "does not exist"),
         ("../outside.md", PathNotAllowedError, "not a memory file"),
-        ("SOUL.md", PathNotAllowedError, "not a memory file"),
+        ("SOUL.md", PathNotAllowedError, "agent's own file"),
         ("memory/link.md", PathNotAllowedError, "symlink"),
         ("memory/hard.md", PathNotAllowedError, "hard links"),
         ("memory/utf16.md", WriteError, "utf-16"),
@@ -204,25 +204,6 @@ def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
     (workspace.root / NOTE).chmod(0o640)
     Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
     assert stat.S_IMODE((workspace.root / NOTE).stat().st_mode) == 0o640
-    assert names(workspace) == [".lock", "topic.md"]
-
-
-@pytest.mark.fault(8)
-@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
-def test_a_failing_disk_leaves_the_note_as_it_was(workspace, monkeypatch, call):
-    put(workspace, "a\n")
-    real = getattr(os, call)
-
-    def failing(target, *args, **options):
-        if isinstance(target, int) and not os.readlink(f"/proc/self/fd/{target}").endswith(".tmp"):
-            return real(target, *args, **options)
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, failing)
-        with pytest.raises(WriteError, match="No space left"):
-            Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
-    assert got(workspace) == b"a\n"
     assert names(workspace) == [".lock", "topic.md"]
 
 
@@ -324,3 +305,84 @@ def test_processes_that_edit_one_line_at_once_lose_no_edit(workspace):
     running = [python(MANY_EDITS, workspace.root, stdout=None) for _ in range(2)]
     assert [process.wait() for process in running] == [0] * 2
     assert got(workspace) == b"40\nrest\n"
+
+
+def test_lines_are_kept_in_a_new_long_term_memory(workspace):
+    put(workspace, "# Day\n\n\n- Ines likes trains.\n\n")
+    kept = Notes(workspace).promote(NOTE, 2, 5)
+    assert got(workspace, "MEMORY.md") == b"# Long-term memory\n\n- Ines likes trains.\n"
+    assert kept == Excerpt("MEMORY.md", "- Ines likes trains.", 3, 3, hash=digest("- Ines likes trains."))
+    assert got(workspace) == b"# Day\n\n\n- Ines likes trains.\n\n"
+    assert stat.S_IMODE((workspace.root / "MEMORY.md").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("before", "section", "after"),
+    [
+        ("# M\n\n- a\n", None, "# M\n\n- a\n- new\n"),
+        ("# M\n\ntext\n", None, "# M\n\ntext\n\n- new\n"),
+        ("# M\n\n- a", None, "# M\n\n- a\n- new"),
+        ("", None, "# Long-term memory\n\n- new\n"),
+        ("# M\n\n## A\n\n- a\n\n## B\n\n- b\n", "A", "# M\n\n## A\n\n- a\n- new\n\n## B\n\n- b\n"),
+        ("# M\n\n## A\n- a\n## B\n- b\n", "a", "# M\n\n## A\n- a\n- new\n\n## B\n- b\n"),
+        ("# M\n\n## A\n\n### Deep\n\n- d\n\n## B\n", "## A", "# M\n\n## A\n\n### Deep\n\n- d\n- new\n\n## B\n"),
+        ("# M\n\n## A\n\n## B\n", "A", "# M\n\n## A\n\n- new\n\n## B\n"),
+        ("# M\n\n- a\n", "New  one", "# M\n\n- a\n\n## New one\n\n- new\n"),
+        ("# M\r\n\r\n- a\r\n", "B", "# M\r\n\r\n- a\r\n\r\n## B\r\n\r\n- new\r\n"),
+        ("```\n## A\n```\n", "A", "```\n## A\n```\n\n## A\n\n- new\n"),
+        ("\ufeff# A\n", "A", "\ufeff# A\n\n- new\n"),
+    ],
+)
+def test_lines_go_to_the_end_of_their_section(workspace, before, section, after):
+    put(workspace, before, "MEMORY.md")
+    put(workspace, "- new\n")
+    kept = Notes(workspace).promote(NOTE, 1, 1, section=section)
+    assert got(workspace, "MEMORY.md").decode() == after
+    assert workspace.read_excerpt("MEMORY.md", kept.start_line, 1).hash == kept.hash
+    assert kept.text.rstrip("\r") == "- new"
+
+
+def test_what_is_kept_already_is_not_added_again(workspace):
+    put(workspace, "# M\n\n## 08:00 - Trip\n\n- new\n", "MEMORY.md")
+    put(workspace, "## 9:05 - Trip\n\n- new\n")
+    kept = Notes(workspace).promote(NOTE, 1, 3)
+    assert (kept.citation, kept.existed) == ("MEMORY.md#L3-L5", True)
+    assert got(workspace, "MEMORY.md") == b"# M\n\n## 08:00 - Trip\n\n- new\n"
+
+
+def test_lines_that_changed_meanwhile_are_not_kept(workspace):
+    put(workspace, "a\n")
+    seen = workspace.read_excerpt(NOTE)
+    put(workspace, "b\n")
+    with pytest.raises(ConflictError):
+        Notes(workspace).promote(NOTE, 1, 1, expected=seen)
+    assert not (workspace.root / "MEMORY.md").exists()
+
+
+def test_nothing_to_keep_is_an_error(workspace):
+    put(workspace, "\n \n")
+    put(workspace, "a\n", "MEMORY.md")
+    with pytest.raises(InvalidInputError, match="blank"):
+        Notes(workspace).promote(NOTE, 1, 2)
+    with pytest.raises(InvalidInputError, match="itself"):
+        Notes(workspace).promote("MEMORY.md", 1, 1)
+    with pytest.raises(InvalidInputError, match="section is empty"):
+        Notes(workspace).promote(NOTE, 1, 1, section=" # ")
+
+
+@pytest.mark.parametrize("lines", [(1, 1), (2, 3), (6, 6), (1, 6), (1, 8), (8, 8)])
+def test_a_secret_stays_where_it_is(workspace, lines):
+    put(workspace, "\n".join([*KEY, "plain", f"token {SECRET}"]))
+    with pytest.raises(InvalidInputError, match="hold a secret"):
+        Notes(workspace).promote(NOTE, *lines)
+    assert not (workspace.root / "MEMORY.md").exists()
+    assert Notes(workspace).promote(NOTE, 7, 7).text == "plain"
+
+
+def test_what_stands_above_the_text_of_a_document_is_not_kept(workspace):
+    put(workspace, '---\nopenclaw_memory: 1\nid: "a"\nembedding: {"vector": "AACAPwAAAAA="}\n---\nThe mill.\n')
+    for lines in ((1, 6), (4, 4), (5, 6)):
+        with pytest.raises(InvalidInputError, match=r"the first 5 lines of memory/topic\.md are front matter"):
+            Notes(workspace).promote(NOTE, *lines)
+    assert not (workspace.root / "MEMORY.md").exists()
+    assert Notes(workspace).promote(NOTE, 6, 6).text == "The mill."

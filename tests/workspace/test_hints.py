@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config.agent_files import AGENT_FILES
+from openclaw_memory.config.path_rules import AGENT_FILES
 from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace

@@ -146,27 +146,6 @@ def test_a_name_that_is_not_utf_8_is_reported_in_a_form_that_can_be_printed(tmp_
     assert reasons(found) == {"memory/\ufffd.md": "has a name that is not UTF-8: rename it"}
 
 
-@pytest.fixture
-def deep_folders(tmp_path):
-    """2,500 folders in each other: past PATH_MAX, and too many for pytest to remove."""
-    here = os.open(".", os.O_RDONLY)
-    os.mkdir(tmp_path / "memory")
-    os.chdir(tmp_path / "memory")
-    for _ in range(2500):
-        os.mkdir("d")
-        os.chdir("d")
-    deepest = os.open(".", os.O_RDONLY)
-    os.fchdir(here)
-    yield tmp_path
-    os.fchdir(deepest)
-    for _ in range(2500):
-        os.chdir("..")
-        os.rmdir("d")
-    os.fchdir(here)
-    os.close(here)
-    os.close(deepest)
-
-
 def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch):
     lay_out(tmp_path, "memory/a.md", "memory/closed/b.md")
     listed = os.scandir

@@ -115,7 +115,7 @@ def test_what_is_written_is_what_is_read(workspace, content):
 def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
     log = workspace.open_log("s")
     log.append("user", "one")
-    with pytest.raises(InvalidInputError, match="as JSON"):
+    with pytest.raises(InvalidInputError, match="not JSON"):
         log.append("user", [content])
     assert len(list(log.read_entries())) == 2
 

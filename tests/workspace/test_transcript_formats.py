@@ -146,19 +146,13 @@ def test_what_neither_side_said_is_an_empty_line(tmp_path, record):
 
 @pytest.mark.parametrize("program", [known.program for known in FORMATS[1:]])
 def test_a_file_of_each_format_is_indexed_and_cited_by_its_lines(tmp_path, program):
-    first = {
-        "Codex": {**CODEX, "type": "turn_context"},
-        "Claude Code": QUEUED,
-        "OpenCode": {**OPENCODE, "parts": []},
-        "ChatGPT": {**CHATGPT, "recipient": "x"},
+    records = {
+        "Codex": ({**CODEX, "type": "turn_context"}, CODEX),
+        "Claude Code": (QUEUED, claude("user", "When does the ferry leave?")),
+        "OpenCode": ({**OPENCODE, "parts": []}, OPENCODE),
+        "ChatGPT": ({**CHATGPT, "recipient": "x"}, CHATGPT),
     }
-    asked = {
-        "Codex": CODEX,
-        "Claude Code": claude("user", "When does the ferry leave?"),
-        "OpenCode": OPENCODE,
-        "ChatGPT": CHATGPT,
-    }
-    written(tmp_path, first[program], asked[program])
+    written(tmp_path, *records[program])
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         assert memory.sync().skipped == ()
         (hit,) = memory.search("ferry", filter={"source": "sessions"})

@@ -227,6 +227,3 @@ def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path, files, s
     assert workspace.scan().files == ()
     with pytest.raises(PathNotAllowedError, match=reason):
         workspace.read(NAME)
-
-
-# --- excerpts
