@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import get_ident
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -42,29 +41,6 @@ MAGIC = b"SQLite format 3\0"
 # Bytes 16 to 23 of an index that was written through a hook: SQLite keeps our size of a page, the versions and three
 # constants in the open, and some room at the end of each page for a cipher. A plain index begins with MAGIC instead.
 _IN_THE_OPEN = re.compile(rb"\x40\x00[\x01\x02]{2}[^\x00]\x40\x20\x20", re.DOTALL)
-
-# SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
-# make no sense; all others are a mistake of a statement, not of the file.
-DAMAGE_WORDS = (
-    "no such table",
-    "no such fts5 table",
-    "fts5 file format",
-    "no such column",
-    "has no column",
-    "malformed",
-    "constructor",
-    "unrecognized option",
-    "parse error in",
-    "no such module: fts5",
-    "fts5vocab: unknown table type",
-    "unsupported file format",
-    "must use the same text encoding",  # the encoding in the header is another than when it was opened
-    "SQL logic error",
-    "UNIQUE constraint failed on chunk_vectors",
-    "validity bit is not set",
-    "size doesn't match",
-    "size mismatch",
-)
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _ONLY_READ = apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_READONLY
@@ -108,7 +84,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise IndexLockedError(
             f"{path}: another process has locked it for more than {BUSY_TIMEOUT_MS // 1000} s ({error}); try again"
         ) from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError) as error:
+    # SQLError: no statement fails by itself but where our tables are missing or make no sense.
+    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError, UnicodeDecodeError) as error:
         raise make_damage_error(path, error) from error
     except apsw.FullError as error:
         raise StoreError(f"{path}: the disk is full ({error}); free some space and sync again") from error
@@ -116,13 +93,9 @@ def translate_errors(path: Path) -> Iterator[None]:
         fault = "the disk is full" if _is_full(path.parent) else "cannot be read or written"
         raise StoreError(f"{path}: {fault} ({error}); check the disk and the permissions, and try again") from error
     except apsw.Error as error:
-        if isinstance(error, apsw.SQLError) and any(words in str(error) for words in DAMAGE_WORDS):
-            raise make_damage_error(path, error) from error
         raise StoreError(f"{path}: {error}; delete the index and sync again if this stays") from error
     except UnicodeEncodeError as error:
-        raise StoreError(
-            f"{path}: {error.object!r} is not valid Unicode text; leave the lone surrogates out"
-        ) from error
+        raise StoreError(f"{path}: {error.object!r} is not valid Unicode text; leave lone surrogates out") from error
 
 
 def _is_full(folder: Path) -> bool:
@@ -205,12 +178,7 @@ def create_file(path: Path, content: bytes = b"") -> None:
 
 
 def connect(
-    path: Path,
-    *,
-    read_only: bool,
-    extension: str | None,
-    durable: bool = True,
-    on_connect: OnConnect | None = None,
+    path: Path, *, read_only: bool, extension: str | None, durable: bool = True, on_connect: OnConnect | None = None
 ) -> apsw.Connection:
     """Open a connection with all pragmas set and, if `extension` names it, sqlite-vec loaded.
 
@@ -304,7 +272,7 @@ class Pool:
     def __init__(self, path: Path, first: apsw.Connection) -> None:
         self.pid = os.getpid()
         self.idle: deque[apsw.Connection] = deque()
-        self.lent: deque[int] = deque()  # the threads that connections are lent to
+        self.lent: deque[None] = deque()  # one for each connection that is lent
         self.writing = threading.Lock()
         self.first, self._path = first, path
         self._file, self._log = read_identity(path), read_identity(f"{path}-wal")
@@ -400,7 +368,7 @@ class Connections:
         with translate_errors(self.path):
             pool, db = self._open(), None
             try:
-                pool.lent.append(get_ident())
+                pool.lent.append(None)
                 db = pool.idle.pop() if pool.idle else self._connect(self.path)
                 yield db
             except BaseException as error:

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.store import schema, vector_rows
+from openclaw_memory.store import vector_rows
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.rows import CONDITIONS
+from openclaw_memory.store.rows import CONDITIONS, read_value
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, Hit, Source, StoredChunk
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Vector
 
 # Data about document rows, by the state that it was read in (`CHANGE`) and its name; `_load` fills it.
-Cache: TypeAlias = dict[tuple[str | None, object], Any]
+Cache: TypeAlias = dict[tuple[object, object], Any]
 
 CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
 FEW = 4  # rows that pass a filter are few if there are more than so many times as many more
@@ -65,7 +65,6 @@ def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[Chu
         if row.identity is not None and row.vector_key is not None
     ]
     if vectors:
-        schema.run_sql(db, "document_rows.sql")
         models = {identity: vector_rows.add_model(db, identity) for identity in {vector[0] for vector in vectors}}
         db.executemany(ADD, ((models[identity], vector_rows.digest(key), path) for identity, key, path in vectors))
         mark_change(db)
@@ -73,7 +72,7 @@ def add_rows(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[Chu
 
 def remove_rows(db: apsw.Connection, paths: Iterable[str]) -> None:
     """Remove the rows of these files, which still exist themselves."""
-    if has_table(db) and [row for path in paths for row in fetch(db, REMOVE, (path,))]:
+    if [row for path in paths for row in fetch(db, REMOVE, (path,))]:
         mark_change(db)
 
 
@@ -89,7 +88,7 @@ def count_identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[in
     def count() -> dict[str, tuple[int, int]]:
         return {identity: (rows, vectors) for identity, rows, vectors in fetch(db, COUNTS)}
 
-    return dict(_load(db, cache, "identities", count, {}))
+    return dict(_load(db, cache, "identities", count))
 
 
 def search_rows(
@@ -110,7 +109,7 @@ def search_rows(
     """
     import numpy as np
 
-    from openclaw_memory.store.vectors import check_vector, decode_rows, score
+    from openclaw_memory.store.vectors import check_vector, decode_rows, score, select_largest
 
     model_id, dims = vector_rows.read_model(db, identity) or (0, None)
     if dims is None or k < 1:
@@ -125,12 +124,10 @@ def search_rows(
         pairs = fetch(db, FIRST_CHUNKS, (model_id,))
         return {first: row for row, first in pairs if first}, [row for row, first in pairs if not first]
 
-    ids, matrix = _load(db, cache, (identity, source), read, ((), None))
-    if not len(ids):
-        return []
+    ids, matrix = _load(db, cache, (identity, source), read)
     places: Any = slice(None)
     if passing is not None:
-        rows, without = _load(db, cache, (identity, "by first chunk"), map_first_chunks, ({}, []))
+        rows, without = _load(db, cache, (identity, "by first chunk"), map_first_chunks)
         row_ids = np.array(sorted([*(rows[chunk_id] for chunk_id in passing if chunk_id in rows), *without]), np.int64)
         places = np.searchsorted(ids, row_ids)
         row_ids, places = row_ids[places < len(ids)], places[places < len(ids)]
@@ -139,9 +136,7 @@ def search_rows(
     with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
         scores = score(matrix[places], query) if is_narrow else score(matrix, query)[places]
     ids = ids[places]
-    top = np.arange(len(ids))
-    if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
-        top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])
+    top = select_largest(scores, k)
     best = top[np.argsort(-scores[top], kind="stable")][:k]
     return [Hit(-int(ids[at]), min(1.0, max(-1.0, float(scores[at])))) for at in best.tolist()]
 
@@ -150,23 +145,18 @@ def read_vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector
     """Return the vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
     from openclaw_memory.store.vectors import decode_rows
 
-    rows = fetch(db, CHOSEN, (_select_own(ids),)) if has_table(db) else []
+    rows = fetch(db, CHOSEN, (_select_own(ids),))
     return {-row_id: decode_rows([(row_id, embedding)], dims)[1][0] for row_id, embedding, dims in rows}
 
 
 def read_rows(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     """Return rows by their ids, which are below 0, in ascending order; others are left out."""
-    return _make_chunks(fetch(db, BY_ID, (_select_own(ids),))) if has_table(db) else []
+    return _make_chunks(fetch(db, BY_ID, (_select_own(ids),)))
 
 
 def read_file_rows(db: apsw.Connection, paths: Sequence[str], identity: str) -> list[StoredChunk]:
     """Return the rows of files under an identity."""
-    return _make_chunks(fetch(db, BY_PATH, (json.dumps(paths), identity))) if has_table(db) else []
-
-
-def has_table(db: apsw.Connection) -> bool:
-    """Return whether this index has the table of these rows."""
-    return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'document_vectors'"))
+    return _make_chunks(fetch(db, BY_PATH, (json.dumps(paths), identity)))
 
 
 def _make_chunks(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
@@ -178,12 +168,9 @@ def _select_own(ids: Iterable[int]) -> str:
     return vector_rows.as_json([-row_id for row_id in ids if row_id < 0])
 
 
-def _load(db: apsw.Connection, cache: Cache, name: object, read: Callable[[], Any], empty: Any) -> Any:
-    """Return the result of `read`, kept until rows or their vectors change; `empty` without rows."""
-    state = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,))
-    if not state:
-        return empty
-    key = (state[0][0], name)
+def _load(db: apsw.Connection, cache: Cache, name: object, read: Callable[[], Any]) -> Any:
+    """Return the result of `read`, kept until rows or their vectors change."""
+    key = (read_value(db, CHANGE), name)
     if (data := cache.get(key)) is None:
         data = read()
         for old in [old for old in list(cache) if old[0] != key[0]]:

@@ -42,11 +42,6 @@ class Cache(Struct):
     runs: dict[object, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
     passing: dict[tuple[object, Where], tuple[int, frozenset[int]]] = field(default_factory=dict)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.runs.clear()
-        self.passing.clear()
-
 
 MOST_IDS = 250_000  # of all filters together, about 16 MB; the latest filter is always kept
 LEAST_IDS = 100  # that a filter counts as, however few pass: it takes memory itself

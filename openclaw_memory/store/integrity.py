@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from openclaw_memory.config.environment import locate_user_data
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import code_table, fts, rebuild, rows, vector_rows
+from openclaw_memory.store import fts, rebuild, rows, vector_rows
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
 from openclaw_memory.types import StoreInfo
 
@@ -22,9 +22,9 @@ BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so 
 ID_AT = 68  # where SQLite's header has the application's id
 
 COUNTS = """
-SELECT source, count(DISTINCT files.id), count(chunks.id)
-FROM files LEFT JOIN chunks ON chunks.file_id = files.id GROUP BY source
+SELECT source, count(*), sum((SELECT count(*) FROM chunks WHERE file_id = files.id)) FROM files GROUP BY source
 """
+COMMON_TERMS = "SELECT term FROM term_counts ORDER BY doc DESC LIMIT 64"  # most chunks hold one: each is ranked
 # Counts of contradictions, each with the words that describe it. Every chunk has terms, in a table of their own.
 CONTRADICTIONS = {
     "chunks are not in the keyword index": """
@@ -35,6 +35,9 @@ SELECT count(*) FROM chunk_terms_docsize WHERE id NOT IN (SELECT id FROM chunks)
 """,
     "chunks have a vector that does not exist": """
 SELECT count(*) FROM chunks WHERE vector_id IS NOT NULL AND vector_id NOT IN (SELECT id FROM vectors)
+""",
+    "codes of tokens have a vector that does not exist": """
+SELECT count(*) FROM token_codes WHERE vector_id NOT IN (SELECT id FROM vectors)
 """,
     "vectors have a model that does not exist": """
 SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
@@ -49,7 +52,7 @@ def add_counts(info: StoreInfo, db: apsw.Connection, path: Path, extension: tupl
     """
     library, vector_error = extension
     dims, with_vec = vector_rows.read_dims(db), vector_error is None
-    error = vector_error or (None if dims is None else code_table.find_error(db, dims))
+    error = vector_error or (None if dims is None else vector_rows.find_codes_error(db, dims))
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     chunks, log_bytes = sum(count for _, count in counts.values()), measure_file(path.with_name(f"{path.name}-wal"))
     statements = {"sqlite": "SELECT sqlite_version()", "journal_mode": "PRAGMA journal_mode"}
@@ -94,16 +97,14 @@ def list_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     yield from rows.list_problems(db)
     for words, statement in CONTRADICTIONS.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
-    if wrong := vector_rows.find_codes_problem(db):
-        yield wrong
-    fts.count_documents(db, ["word"])
+    fts.search(db, [term for (term,) in fetch(db, COMMON_TERMS)], 1 << 31, "any", None)
     dims = vector_rows.read_dims(db)
     if vector_rows.count(db):
         from openclaw_memory.store import vectors
 
         yield from vectors.find_problems(db)
-        if with_vec and dims is not None and code_table.is_current(db, dims):
-            if error := code_table.find_error(db, dims):
+        if with_vec and dims is not None and vector_rows.has_current_codes(db, dims):
+            if error := vector_rows.find_codes_error(db, dims):
                 yield f"sqlite-vec: {error}"
             else:
                 yield from vectors.find_code_problems(db)
@@ -137,6 +138,4 @@ def delete_damaged(index_path: Path) -> None:
         else:
             index_path.rename(f"{index_path}.damaged-{time.time_ns()}")
     except OSError as error:
-        raise StoreError(
-            f"{index_path} is damaged and cannot be deleted ({error}); delete it and sync again"
-        ) from error
+        raise StoreError(f"{index_path} is damaged and cannot be deleted ({error}): delete it, then sync") from error

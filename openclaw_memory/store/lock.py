@@ -89,9 +89,7 @@ def _acquire(path: Path, wait: float | None, notify: Callable[[str], None] | Non
             return None
         who = "another process" if holder is None else f"thread {holder[1]} of process {holder[0]}"
         if wait is not None and waited >= max(wait, GRACE_SECONDS):
-            raise SyncBusyError(
-                f"{path} is held by {who}, and was waited for {wait:g} s; try again, or wait for longer"
-            )
+            raise SyncBusyError(f"{path} is held by {who}, and was waited for {wait:g} s; try again, or wait longer")
         if notify is not None and waited >= max(notify_at, GRACE_SECONDS):
             notify(f"waiting: {who} holds {path.name}")
             notify_at = waited + NOTIFY_SECONDS

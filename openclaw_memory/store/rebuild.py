@@ -21,7 +21,7 @@ import apsw
 from openclaw_memory.errors import IndexLockedError, StoreError, suggest_remedy
 from openclaw_memory.store import connection, fts
 from openclaw_memory.store.connection import WRITE, Connections, begin, connect, create_file, fetch, is_index
-from openclaw_memory.store.rows import SET_META
+from openclaw_memory.store.rows import SET_META, read_value
 from openclaw_memory.workspace.atomic import open_folder
 
 if TYPE_CHECKING:
@@ -70,10 +70,7 @@ def create_copy(index_path: Path) -> Path:
     try:
         create_file(path)
     except OSError as error:
-        raise StoreError(
-            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: "
-            f"{suggest_remedy(error)}"
-        ) from error
+        raise StoreError(f"the next index {path} cannot be made ({error.strerror}): {suggest_remedy(error)}") from error
     return path
 
 
@@ -112,23 +109,20 @@ def remove(copy: Connections) -> None:
     _remove_files(copy.path.parent, copy.path.name)
 
 
-def sweep(index_path: Path) -> list[str]:
-    """Remove the files that killed builders have left next to an index, and return their names.
+def sweep(index_path: Path) -> None:
+    """Remove the files that killed builders have left next to an index.
 
     The caller holds the lock `sync` of this index, so that no such file is in use.
     """
-    return _remove_files(index_path.parent, f"{index_path.name}{SUFFIX}")
+    _remove_files(index_path.parent, f"{index_path.name}{SUFFIX}")
 
 
-def _remove_files(folder: Path, beginning: str) -> list[str]:
-    """Remove the files with this beginning of their names, SQLite's own included; return their names."""
-    removed = []
+def _remove_files(folder: Path, beginning: str) -> None:
+    """Remove the files with this beginning of their names, SQLite's own included."""
     with suppress(OSError):  # the next sync sweeps again
-        for file in sorted(folder.iterdir()):
+        for file in folder.iterdir():
             if file.name.startswith(beginning):
                 file.unlink(missing_ok=True)
-                removed.append(file.name)
-    return removed
 
 
 def rewrite(
@@ -206,12 +200,12 @@ def record_removal(db: apsw.Connection, *, erase: bool) -> None:
 
 def has_leftovers(db: apsw.Connection, *, keep_unused: bool) -> bool:
     """Return whether there is anything to prune or to erase."""
-    return has_unerased(db) or (not keep_unused and _read_value(db, PRUNED) is None)
+    return has_unerased(db) or (not keep_unused and read_value(db, PRUNED) is None)
 
 
 def has_unerased(db: apsw.Connection) -> bool:
     """Return whether a removed text was not erased yet."""
-    return _read_value(db, ERASE) is not None
+    return read_value(db, ERASE) is not None
 
 
 def mark_pruned(db: apsw.Connection) -> None:
@@ -224,7 +218,7 @@ def erase(db: apsw.Connection) -> None:
 
     Something stays while a reader, in any process, still holds an old state: the next sync goes on.
     """
-    if (number := _read_value(db, ERASE)) is None:
+    if (number := read_value(db, ERASE)) is None:
         return
     with begin(db, WRITE):
         db.execute(fts.MERGE)
@@ -236,8 +230,3 @@ def erase(db: apsw.Connection) -> None:
         fetch(db, "PRAGMA temp_store = MEMORY")
     if settle(db, ERASE_TRIES):
         db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, number))
-
-
-def _read_value(db: apsw.Connection, name: str) -> int | None:
-    values = fetch(db, "SELECT value FROM meta WHERE key = ?", (name,))
-    return values[0][0] if values else None

@@ -12,22 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import apsw
 import numpy as np
 
-from openclaw_memory.store import fts, rows, vector_rows, vectors
+from openclaw_memory.store import fts, integrity, rows, vector_rows, vectors
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.integrity import (
-    BYTES_OF_CHUNK,
-    BYTES_OF_TEXT,
-    EXACT_BYTES,
-    MAX_CHUNKS,
-    POSTING_BYTES,
-    estimate_bytes,
-)
 from openclaw_memory.store.vector_rows import as_json
 from openclaw_memory.types import Hit, Source, StoredChunk
 from openclaw_memory.types.files import SOURCES
@@ -108,34 +100,30 @@ class Resident:
         self._last_mask: tuple[frozenset[int] | None, int, NDArray[np.bool_]] = None, 0, np.empty(0, bool)
 
     @contextmanager
-    def follow(self, db: apsw.Connection, max_bytes: int) -> Iterator[Resident | None]:
-        """Yield this in the state of a transaction, for one thread; None where it is not worth it, or too large."""
-        if not self._lock.acquire(timeout=WAIT_SECONDS):
-            yield None
-            return
-        try:
-            yield self if self._update(db, max_bytes) else None
-        finally:
-            self._lock.release()
+    def follow(self, db: apsw.Connection, max_bytes: int | None = None) -> Iterator[Resident | None]:
+        """Yield this in the state of a transaction, for one thread; None where it is not worth it, or too large.
 
-    @contextmanager
-    def share(self, db: apsw.Connection) -> Iterator[Resident | None]:
-        """Yield this for one thread if it is in the state of a transaction; else None."""
+        Without `max_bytes` it is yielded if it is in that state already.
+        """
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             yield None
             return
         try:
-            yield self if self._written is not None and rows.read_changes(db) == self._written else None
+            if max_bytes is None:
+                is_current = self._written is not None and rows.read_value(db, rows.CHANGES) == self._written
+            else:
+                is_current = self._update(db, max_bytes)
+            yield self if is_current else None
         finally:
             self._lock.release()
 
     def _count_bytes(self) -> int:
         dims = self._codes.shape[1]
-        of_chunks = len(self._ids) * (dims + BYTES_OF_CHUNK) + self._posting_bytes
-        return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * BYTES_OF_TEXT
+        of_chunks = len(self._ids) * (dims + integrity.BYTES_OF_CHUNK) + self._posting_bytes
+        return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * integrity.BYTES_OF_TEXT
 
     def _update(self, db: apsw.Connection, max_bytes: int) -> bool:
-        written = rows.read_changes(db)
+        written = rows.read_value(db, rows.CHANGES)
         if written is None or written != self._written:
             log = rows.read_log(written)
             tokens = [token for token, _, _ in log]
@@ -160,22 +148,17 @@ class Resident:
     def _has_room(self, db: apsw.Connection, dims: int, max_bytes: int) -> bool:
         """Return whether this index fits; others of this process, those used longest ago first, make room for it."""
         ((chunks,),) = fetch(db, "SELECT count(*) FROM chunks")
-        size = estimate_bytes(int(chunks), dims)
+        size = integrity.estimate_bytes(int(chunks), dims)
         if size > max_bytes:
             return False
         _RESIDENTS.add(self)
         total = size
         for resident in sorted(set(_RESIDENTS) - {self}, key=lambda resident: resident._turn, reverse=True):
             total += resident._count_bytes()
-            if total > max_bytes:
-                resident._leave()
+            if total > max_bytes and resident._lock.acquire(blocking=False):  # no search is under way there
+                resident._clear()
+                resident._lock.release()
         return True
-
-    def _leave(self) -> None:
-        """Make room for another one, unless a search is under way here."""
-        if self._lock.acquire(blocking=False):
-            self._clear()
-            self._lock.release()
 
     # --- following writes ----------------------------------------------------------------------------------------
 
@@ -233,7 +216,7 @@ class Resident:
             for name in ("_ids", "_alive", "_lengths", "_sources", "_vector_ids", "_exact_rows"):
                 old = getattr(self, name)
                 setattr(self, name, np.resize(old, room) if len(old) else np.empty(room, old.dtype))
-            self._codes = _add_rows(self._codes, room)
+            self._codes = np.pad(self._codes, ((0, room - len(self._codes)), (0, 0)))
         if dims and not self._codes.shape[1]:
             self._codes = np.zeros((len(self._ids), dims), np.int8)
 
@@ -248,12 +231,7 @@ class Resident:
         return {term: self._frequencies[term] for term in terms}
 
     def rank(
-        self,
-        db: apsw.Connection,
-        terms: Sequence[str],
-        k: int,
-        source: Source | None,
-        passing: frozenset[int] | None = None,
+        self, db: apsw.Connection, terms: Sequence[str], k: int, source: Source | None, passing: frozenset[int] | None
     ) -> list[Hit]:
         """Return the k best chunks by BM25, of those `passing` if a set is given; equal scores in order of id."""
         scores = np.zeros(self.count, np.float64)
@@ -264,7 +242,7 @@ class Resident:
             scores[posting.slots] += posting.gains
         slots = np.flatnonzero((scores > 0) & self._select(source, passing))
         scores = scores[slots]
-        best = _select_largest(scores, k)
+        best = vectors.select_largest(scores, k)
         best = best[np.argsort(-scores[best], kind="stable")[:k]]
         return list(map(Hit, self._ids[slots[best]].tolist(), scores[best].tolist()))
 
@@ -281,7 +259,7 @@ class Resident:
         if old is None or (old.last < self._last and fetch(db, LATER, (fts.quote(term), old.last))):
             posting = self._extend(db, term, posting)
             self._posting_bytes += posting.size - (old.size if old else 0)
-            while self._posting_bytes > self.count * POSTING_BYTES and self._postings:
+            while self._posting_bytes > self.count * integrity.POSTING_BYTES and self._postings:
                 self._posting_bytes -= self._postings.pop(next(iter(self._postings))).size
         posting.last = self._last
         self._postings[term] = posting
@@ -301,20 +279,13 @@ class Resident:
         slots = np.searchsorted(self._ids[: self.count], ids)
         if slots.max() >= self.count or (self._ids[slots] != ids).any():
             raise apsw.CorruptError(f"the term {term!r} is said to be in chunks that do not exist")
-        counts = np.add.reduceat(weights, first)
-        return Posting(
-            np.concatenate([old.slots, slots.astype(np.int32)]), np.concatenate([old.counts, counts]), self._last
-        )
+        counts = np.concatenate([old.counts, np.add.reduceat(weights, first)])
+        return Posting(np.concatenate([old.slots, slots.astype(np.int32)]), counts, self._last)
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
     def find_nearest(
-        self,
-        db: apsw.Connection,
-        vector: Vector,
-        k: int,
-        source: Source | None,
-        passing: frozenset[int] | None = None,
+        self, db: apsw.Connection, vector: Vector, k: int, source: Source | None, passing: frozenset[int] | None = None
     ) -> list[Hit]:
         """Return the k chunks of the highest cosine, of those `passing` if a set is given; equal scores by id."""
         if not self._codes.shape[1]:
@@ -333,10 +304,10 @@ class Resident:
         counted = counted & (self._vector_ids[: self.count] > 0)
         if FEW * np.count_nonzero(counted) < self.count:  # their codes alone are multiplied
             slots = np.flatnonzero(counted)
-            return slots[_select_largest(score_codes(code, self._codes[slots]), k)] if len(slots) else slots
+            return slots[vectors.select_largest(score_codes(code, self._codes[slots]), k)] if len(slots) else slots
         products = score_codes(code, self._codes[: self.count])
         products[~counted] = -np.inf
-        best = _select_largest(products, k)
+        best = vectors.select_largest(products, k)
         return best[counted[best]]
 
     def get_vectors(self, db: apsw.Connection, ids: Iterable[int]) -> dict[int, Vector]:
@@ -354,7 +325,7 @@ class Resident:
         dims = self._codes.shape[1]
         if not len(slots):
             return np.empty((0, dims), np.float32)
-        room = EXACT_BYTES // (4 * dims)
+        room = integrity.EXACT_BYTES // (4 * dims)
         if len(slots) > room:
             return self._read_vectors(db, slots, dims)
         if self._exact is None:
@@ -384,7 +355,7 @@ class Resident:
         chunks = {chunk_id: cache[chunk_id] for chunk_id in order if chunk_id in cache}
         if len(chunks) < len(order):
             new = {chunk.id: chunk for chunk in rows.read_chunks(db, set(order) - chunks.keys())}
-            if len(cache) + len(new) > MAX_CHUNKS:
+            if len(cache) + len(new) > integrity.MAX_CHUNKS:
                 cache.clear()
             cache |= new
             chunks |= new
@@ -412,19 +383,6 @@ def score_codes(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.f
 
     products: NDArray[np.float32] = np.asarray(numkong.cdist(code, codes, metric="dot", out_dtype="float32"))[0]
     return products
-
-
-def _select_largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
-    """Return the places of the k largest values, and of all that equal the k-th."""
-    if k >= len(values):
-        return np.arange(len(values))
-    return np.flatnonzero(values >= np.partition(values, len(values) - k)[len(values) - k])
-
-
-def _add_rows(matrix: NDArray[np.int8], rows: int) -> NDArray[np.int8]:
-    grown = np.zeros((rows, matrix.shape[1]), np.int8)
-    grown[: len(matrix)] = matrix
-    return grown
 
 
 def _count_terms(sizes: bytes) -> int:

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
-from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID, run_sql
+from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.conditions import Metadata
 from openclaw_memory.types.files import SOURCES
@@ -96,18 +96,23 @@ REMOVE_TERMS = "DELETE FROM chunk_terms WHERE rowid = ?"
 # --- meta ------------------------------------------------------------------------------------------------------------
 
 
+def read_value(db: apsw.Connection, key: str) -> Any:
+    """Return the value of a row of meta; None if there is none."""
+    values = fetch(db, "SELECT value FROM meta WHERE key = ?", (key,))
+    return values[0][0] if values else None
+
+
 def read_meta(db: apsw.Connection) -> IndexMeta | None:
     """Return the description of the index; None when it is new."""
-    values = fetch(db, "SELECT value FROM meta WHERE key = ?", (META_KEY,))
-    if not values:
+    if (value := read_value(db, META_KEY)) is None:
         return None
     try:
-        meta = IndexMeta(**json.loads(values[0][0]))
+        meta = IndexMeta(**json.loads(value))
     except (TypeError, ValueError) as error:
         raise make_damage_error(db.filename, f"its meta cannot be read: {error}") from error
     texts, numbers = (meta.provider, meta.model, meta.identity), (meta.schema_version, meta.dims or 0)
     if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int} or not isinstance(meta.chunking, dict):
-        raise make_damage_error(db.filename, f"its meta cannot be read: {values[0][0]}")
+        raise make_damage_error(db.filename, f"its meta cannot be read: {value}")
     return meta
 
 
@@ -141,8 +146,8 @@ def write_meta_text(db: apsw.Connection, name: str, text: str) -> bool:
 
 def read_meta_text(db: apsw.Connection, name: str) -> str | None:
     """Return the text under a name; None for an unknown name."""
-    values = fetch(db, "SELECT value FROM meta WHERE key = ?", (NOTE + name,))
-    return str(values[0][0]) if values else None
+    text = read_value(db, NOTE + name)
+    return None if text is None else str(text)
 
 
 def list_meta_texts(db: apsw.Connection) -> dict[str, str]:
@@ -167,16 +172,10 @@ def _list_keys(text: str | None) -> set[str]:
 
 def record_changes(db: apsw.Connection, removed: Iterable[int], renewed: Iterable[int] = ()) -> None:
     """Record the chunks that this transaction removed, and those that got other terms."""
-    writes = [*read_log(read_changes(db)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
+    writes = [*read_log(read_value(db, CHANGES)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
     while len(writes) > 1 and sum(len(ids) for _, *lists in writes for ids in lists) > MAX_IDS:
         del writes[0]
     db.execute(SET_META, (CHANGES, json.dumps(writes)))
-
-
-def read_changes(db: apsw.Connection) -> object:
-    """Return the row as it is stored; None where there is none."""
-    rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGES,))
-    return rows[0][0] if rows else None
 
 
 def read_log(row: object) -> list[list[Any]]:
@@ -222,19 +221,15 @@ def find_files(db: apsw.Connection, by: str = "", *values: str) -> dict[str, Fil
 
 
 def add_files(
-    db: apsw.Connection,
-    files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]],
-    vector_ids: Mapping[str, int | None],
+    db: apsw.Connection, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], vector_ids: Mapping[str, int | None]
 ) -> list[int]:
     """Add files with their chunks, not the rows with an identity; return the ids of the chunks."""
-    if any(record.doc_id is not None for record, _ in files):
-        run_sql(db, "document_indexes.sql")
     _mark_change(db)
-    empty_hash, first, added = make_hash(), find_last_id(db) + 1, list[int]()
+    first, added = find_last_id(db) + 1, list[int]()
     for record, rows in files:
         db.execute(ADD_FILE, (*_list_columns(record), record.doc_id, record.part_of, record.left_out))
         chunks = list(enumerate(row for row in rows if row.identity is None))
-        added += _add_chunks(db, db.last_insert_rowid(), record, chunks, vector_ids, first + len(added), empty_hash)
+        added += _add_chunks(db, db.last_insert_rowid(), record, chunks, vector_ids, first + len(added))
     return added
 
 
@@ -259,11 +254,7 @@ def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[i
 
 
 def extend_file(
-    db: apsw.Connection,
-    record: FileRecord,
-    rows: Sequence[ChunkRow],
-    from_line: int,
-    vector_ids: Mapping[str, int | None],
+    db: apsw.Connection, record: FileRecord, rows: Sequence[ChunkRow], start: int, vector_ids: Mapping[str, int | None]
 ) -> tuple[list[int], list[int], list[int]]:
     """Replace the chunks of a file from a line on, except for unchanged ones at the beginning.
 
@@ -275,15 +266,15 @@ def extend_file(
     """
     file_ids = fetch(db, "SELECT id FROM files WHERE path = ?", (record.path,))
     if not file_ids:
-        raise StoreError(f"{record.path} is not indexed, and cannot be extended from line {from_line}: sync again")
+        raise StoreError(f"{record.path} is not indexed, and cannot be extended from line {start}: sync again")
     ((file_id,),) = file_ids
-    old = fetch(db, CHUNKS_FROM_LINE, (file_id, from_line))
-    ((first,),) = fetch(db, NEXT_ORDINAL, (file_id, from_line)) or [(0,)]
-    new, empty_hash = list(enumerate(rows, first)), make_hash()
+    old = fetch(db, CHUNKS_FROM_LINE, (file_id, start))
+    ((first,),) = fetch(db, NEXT_ORDINAL, (file_id, start)) or [(0,)]
+    new = list(enumerate(rows, first))
     unchanged = [
         (columns[0], row)
         for columns, (_, row) in takewhile(
-            lambda pair: pair[0] == _make_columns(empty_hash, file_id, record, pair[0][0], *pair[1], vector_ids),
+            lambda pair: pair[0] == _make_columns(file_id, record, pair[0][0], *pair[1], vector_ids),
             zip(old, new, strict=False),
         )
     ]
@@ -293,7 +284,7 @@ def extend_file(
     db.executemany("DELETE FROM chunks WHERE id = ?", ((chunk_id,) for chunk_id in removed))
     _add_terms(db, unchanged)
     stamp_files(db, [record])
-    added = _add_chunks(db, file_id, record, new[len(unchanged) :], vector_ids, find_last_id(db) + 1, empty_hash)
+    added = _add_chunks(db, file_id, record, new[len(unchanged) :], vector_ids, find_last_id(db) + 1)
     return removed, list(added), [chunk_id for chunk_id, _ in unchanged]
 
 
@@ -338,10 +329,10 @@ def read_chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     """
     if not (ordered := sorted(set(ids))):
         return []
-    empty_hash, chunks = make_hash(), []
+    chunks = []
     for row in fetch(db, CHUNKS, (json.dumps(ordered),)):
         stored = _make_chunk(row)
-        if compute_checksum(empty_hash, stored, row[10]) != row[11]:
+        if compute_checksum(stored, row[10]) != row[11]:
             raise make_damage_error(db.filename, f"chunk {stored.id} of {stored.path!r} is not what was written")
         chunks.append(stored)
     return chunks
@@ -380,10 +371,10 @@ def find_last_id(db: apsw.Connection) -> int:
 
 def list_problems(db: apsw.Connection) -> Iterator[str]:
     """Yield a sentence for each chunk that is not as it was written, for ten at most."""
-    count, empty_hash = 0, make_hash()
+    count = 0
     for row in db.execute(ALL):
         stored = _make_chunk(row)
-        if compute_checksum(empty_hash, stored, row[10]) != row[11] and (count := count + 1) <= MAX_NAMED:
+        if compute_checksum(stored, row[10]) != row[11] and (count := count + 1) <= MAX_NAMED:
             yield f"chunk {stored.id} of {stored.path!r} is not what was written"
 
 
@@ -394,15 +385,11 @@ def _add_chunks(
     rows: Sequence[tuple[int, ChunkRow]],
     vector_ids: Mapping[str, int | None],
     first: int,
-    empty_hash: blake2b,
 ) -> range:
     """Add chunks, each with its ordinal, to a file; return their ids: consecutive from `first`, never used before."""
     ids = range(first, first + len(rows))
-    numbered = zip(ids, rows, strict=True)
-    db.executemany(
-        ADD_CHUNK,
-        (_make_columns(empty_hash, file_id, record, chunk_id, *row, vector_ids) for chunk_id, row in numbered),
-    )
+    pairs = zip(ids, rows, strict=True)
+    db.executemany(ADD_CHUNK, (_make_columns(file_id, record, chunk_id, *row, vector_ids) for chunk_id, row in pairs))
     _add_terms(db, zip(ids, (row for _, row in rows), strict=True))
     return ids
 
@@ -412,34 +399,23 @@ def _add_terms(db: apsw.Connection, rows: Iterable[tuple[int, ChunkRow]]) -> Non
 
 
 def _make_columns(
-    empty_hash: blake2b,
-    file_id: int,
-    record: FileRecord,
-    chunk_id: int,
-    ordinal: int,
-    row: ChunkRow,
-    vector_ids: Mapping[str, int | None],
+    file_id: int, record: FileRecord, chunk_id: int, ordinal: int, row: ChunkRow, vector_ids: Mapping[str, int | None]
 ) -> tuple[int | str | None, ...]:
     """Return the values of `CHUNK_COLUMNS`."""
     vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
     chunk, metadata = row.chunk, _encode_metadata(row.chunk)
-    checksum = compute_checksum(empty_hash, StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), metadata)
+    checksum = compute_checksum(StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), metadata)
     place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
     return chunk_id, file_id, vector_id, *place, ordinal, metadata, checksum, chunk.context, chunk.text
 
 
-def make_hash() -> blake2b:
-    """Return the empty hash that `compute_checksum` begins with."""
-    return blake2b(digest_size=CHECKSUM_BYTES, person=b"chunk")
-
-
-def compute_checksum(empty_hash: blake2b, stored: StoredChunk, metadata: str | None) -> int:
+def compute_checksum(stored: StoredChunk, metadata: str | None) -> int:
     """Return the hash of a chunk, its id, its file and its place."""
-    chunk, digest = stored.chunk, empty_hash.copy()
+    chunk = stored.chunk
     place = f"{stored.id}\0{stored.path}\0{stored.source}\0{chunk.start_line}\0{chunk.end_line}\0{chunk.start_char}"
     text = f"{chunk.section}\0{stored.ordinal}\0{len(chunk.context)}\0{chunk.context}\0{metadata}\0{chunk.text}"
-    digest.update(f"{place}\0{text}".encode())
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    digest = blake2b(f"{place}\0{text}".encode(), digest_size=CHECKSUM_BYTES, person=b"chunk").digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 def _make_chunk(row: tuple[Any, ...]) -> StoredChunk:

@@ -1,4 +1,4 @@
-"""Make the tables of an index: in an empty file, and again for a reset."""
+"""Make the tables of `schema.sql`, and check their version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import apsw
 
 # Raise it whenever schema.sql changes. The file's `user_version` has it: an index of another version is built again.
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 OUTDATED = "its tables are of version"
 WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "document_vectors", "files")  # all but meta and the cache of vectors
@@ -73,16 +73,11 @@ def check_version(db: apsw.Connection) -> None:
         raise make_damage_error(db.filename, f"{OUTDATED} {version}, this library writes {SCHEMA_VERSION}")
 
 
-def run_sql(db: apsw.Connection, name: str) -> None:
-    """Run a file of SQL beside this one."""
-    fetch(db, _read_sql(name))
-
-
 @cache
-def _read_sql(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+def _read_schema() -> str:
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
 def _run_schema(db: apsw.Connection) -> None:
-    run_sql(db, "schema.sql")
+    fetch(db, _read_schema())
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

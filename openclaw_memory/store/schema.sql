@@ -1,6 +1,5 @@
 -- The index of one memory. Everything here is derived from the Markdown files and may be deleted at any time.
--- A reset makes the tables again, except those that are made IF NOT EXISTS. The table document_vectors is made by the
--- first row of it (document_rows.py): most memories have none.
+-- A reset makes the tables again, except those that are made IF NOT EXISTS.
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'note:<name>': a short text that outlives a reset.
@@ -25,6 +24,8 @@ CREATE TABLE files (
   part_of TEXT, -- the id of what that document is a part of
   left_out TEXT -- the marks of the policies that leave lines of it out; NULL for none
 );
+CREATE INDEX files_by_document ON files (doc_id) WHERE doc_id IS NOT NULL;
+CREATE INDEX files_by_whole ON files (part_of) WHERE part_of IS NOT NULL;
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.
 -- vector_id comes before text, to be read without walking a long row.
@@ -54,6 +55,18 @@ CREATE TABLE IF NOT EXISTS vectors (
   embedding BLOB NOT NULL,
   UNIQUE (model_id, key)
 );
+
+-- The codes of the tokens of a text, with its vector.
+CREATE TABLE IF NOT EXISTS token_codes (vector_id INTEGER PRIMARY KEY, codes BLOB NOT NULL);
+
+-- The vectors that came with documents, in no chunk. `key` is the whole SHA-256.
+CREATE TABLE document_vectors (
+  id INTEGER PRIMARY KEY,
+  file_id INTEGER NOT NULL,
+  model_id INTEGER NOT NULL,
+  key BLOB NOT NULL
+);
+CREATE INDEX document_vectors_by_file ON document_vectors (file_id);
 
 -- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may occur in a term.
 CREATE VIRTUAL TABLE chunk_terms USING fts5 (

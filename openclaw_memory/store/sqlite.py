@@ -16,16 +16,7 @@ import apsw
 from msgspec.structs import replace
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
-from openclaw_memory.store import (
-    document_rows,
-    filter_cache,
-    fts,
-    integrity,
-    rebuild,
-    rows,
-    schema,
-    vector_rows,
-)
+from openclaw_memory.store import document_rows, filter_cache, fts, integrity, rebuild, rows, schema, vector_rows
 from openclaw_memory.store.connection import (
     IN_MEMORY,
     READ,
@@ -86,11 +77,7 @@ class SqliteStore:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        vector_extension: bool = True,
-        hook: ConnectionHook | None = None,
+        self, path: str | os.PathLike[str], *, vector_extension: bool = True, hook: ConnectionHook | None = None
     ) -> None:
         """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
@@ -150,13 +137,13 @@ class SqliteStore:
     def _vector_error(self) -> str | None:
         return self._extension[1]
 
+    @property
+    def _on_connect(self) -> OnConnect | None:
+        return self._hook.on_connect if self._hook else None
+
     def _connect(self, path: Path) -> apsw.Connection:
-        return connect(
-            path,
-            read_only=self._is_read_only(),
-            extension=self._extension[0],
-            on_connect=self._hook.on_connect if self._hook else None,
-        )
+        read_only, extension = self._is_read_only(), self._extension[0]
+        return connect(path, read_only=read_only, extension=extension, on_connect=self._on_connect)
 
     def _is_read_only(self) -> bool:
         return self.path.is_file() and not os.access(self.path, os.W_OK)
@@ -230,9 +217,7 @@ class SqliteStore:
         """
         with translate_errors(self.path), self.lock("sync", wait) as is_alone:
             if not is_alone:
-                raise StoreError(
-                    f"{self.path} cannot be locked: its folder must be writable, on a file system with locks"
-                )
+                raise StoreError(f"{self.path} cannot be locked: make its folder writable, on a file system with locks")
             self._connections.forget()
             with closing(self._open_existing(read_only=False)) as db:
                 if not is_index(db):
@@ -266,9 +251,7 @@ class SqliteStore:
             return _Build(self, unfinished or self._reset(meta))
         if problems := self.verify():
             raise make_damage_error(self.path, "; ".join(problems))
-        copied = rebuild.copy_index(
-            self._connections, self._extension[0], self._hook.on_connect if self._hook else None
-        )
+        copied = rebuild.copy_index(self._connections, self._extension[0], self._on_connect)
         built = SqliteStore(copied.path, vector_extension=self._wants_extension, hook=self._hook)
         built._connections = copied
         try:
@@ -338,7 +321,8 @@ class SqliteStore:
             rows.check_meta(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
-            dims, vector_ids = vector_rows.find_ids(db, [row for _, chunks in new for row in chunks], made_for)
+            new_rows = [row for _, chunks in new for row in chunks]
+            dims, vector_ids = vector_rows.find_ids(db, new_rows, made_for)
             there = rows.find_files(db, "paths", json.dumps([record.path for record, _ in new]))
             lines = rows.list_stored_lines(db, there)
             document_rows.remove_rows(db, there)
@@ -348,9 +332,7 @@ class SqliteStore:
             self._update_codes(db, dims, removed, added)
             if new:
                 rows.record_changes(db, removed)
-                rebuild.record_removal(
-                    db, erase=not lines <= rows.list_lines(row for _, chunks in new for row in chunks)
-                )
+                rebuild.record_removal(db, erase=not lines <= rows.list_lines(new_rows))
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
@@ -428,8 +410,7 @@ class SqliteStore:
             if token_codes is not None:
                 vector_rows.add_codes(db, model_id, keys, token_codes)
             rebuild.record_removal(db, erase=False)
-            if document_rows.has_table(db):
-                document_rows.mark_change(db, model_id)
+            document_rows.mark_change(db, model_id)
 
     def prune(self, *, keep_unused: bool = False) -> int:
         """Remove the vectors that no row uses, and return how many were removed.
@@ -444,9 +425,7 @@ class SqliteStore:
         if not keep_unused:
             with self._connections.write() as db:
                 rebuild.mark_pruned(db)
-                with_documents, is_erasing = document_rows.has_table(db), rebuild.has_unerased(db)
-                removed = vector_rows.prune(db, with_documents=with_documents, is_erasing=is_erasing)
-                vector_rows.prune_codes(db, vector_rows.as_json(removed))
+                removed = vector_rows.prune(db, is_erasing=rebuild.has_unerased(db))
         self._erase()
         return len(removed)
 
@@ -634,9 +613,6 @@ class SqliteStore:
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
-        self._document_cache.clear()
-        self._file_cache.clear()
-        self._filter_cache.clear()
         self._residency.resident = None
 
     def _find_passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
@@ -648,7 +624,7 @@ class SqliteStore:
         resident = self._residency.resident
         if self._resident is not None or resident is None or not isinstance(self._connections, Pinned):
             return nullcontext(self._resident)
-        return resident.share(db)
+        return resident.follow(db)
 
     def _open_pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""

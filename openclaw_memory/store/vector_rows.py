@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import apsw
+
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error
-from openclaw_memory.store.rows import META_KEY
-from openclaw_memory.store.schema import run_sql
+from openclaw_memory.store.rows import META_KEY, read_value
 
 if TYPE_CHECKING:
-    import apsw
-
     from openclaw_memory.types import ChunkRow, IndexMeta
 
 # Of a key's 32 bytes these are stored, twice (row and index). That any two of ten million texts share 72 bits of
@@ -43,17 +42,15 @@ IN_USE_OF_DOCUMENTS = """
 SELECT vectors.id FROM document_vectors JOIN vectors
 ON vectors.model_id = document_vectors.model_id AND vectors.key = document_vectors.key
 """
-UNUSED = f"SELECT id FROM vectors WHERE id NOT IN ({IN_USE}) {{more}}"
-NOT_OF_DOCUMENTS = f"AND vectors.id NOT IN ({IN_USE_OF_DOCUMENTS})"
-ROWS = "SELECT (SELECT count(*) FROM chunks)"
-ROWS_WITH_DOCUMENTS = f"{ROWS} + (SELECT count(*) FROM document_vectors)"
+UNUSED = f"SELECT id FROM vectors WHERE id NOT IN ({IN_USE}) AND id NOT IN ({IN_USE_OF_DOCUMENTS})"
+ROWS = "SELECT (SELECT count(*) FROM chunks) + (SELECT count(*) FROM document_vectors)"
 QUICK_ROWS = 4096  # fewer are looked through in a millisecond
 PRUNE = "DELETE FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
-AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id) {{more}}
+AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id)
+AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)
 """
-NO_DOCUMENTS = "AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)"
 # The codes of tokens are in a table of their own: a row for each vector that came with tokens.
 ADD_CODES = """
 INSERT INTO token_codes (vector_id, codes) SELECT id, ? FROM vectors WHERE model_id = ? AND key = ?
@@ -73,7 +70,6 @@ CHUNKS_WITH_VECTOR = "SELECT count(*) FROM chunks WHERE vector_id IS NOT NULL"
 CHUNKS_WITH_CODES = (
     "SELECT count(*) FROM chunks JOIN token_codes ON token_codes.vector_id = chunks.vector_id WHERE codes != x''"
 )
-ODD_CODES = "SELECT count(*) FROM token_codes WHERE vector_id NOT IN (SELECT id FROM vectors)"
 PRUNE_CODES = "DELETE FROM token_codes WHERE vector_id IN (SELECT value FROM json_each(?))"
 
 
@@ -187,18 +183,18 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def prune(db: apsw.Connection, *, with_documents: bool, is_erasing: bool) -> list[int]:
+def prune(db: apsw.Connection, *, is_erasing: bool) -> list[int]:
     """Remove the vectors that no row uses, and models without any; return the ids of the vectors.
 
     A large index that has no more vectors than rows is not looked through, unless a text is being erased.
-    `with_documents` says that there is a table of rows that came with documents.
     """
-    ((rows,),) = fetch(db, ROWS_WITH_DOCUMENTS if with_documents else ROWS)
+    ((rows,),) = fetch(db, ROWS)
     if not is_erasing and QUICK_ROWS <= rows >= count(db):
         return []
-    ids = [vector_id for (vector_id,) in fetch(db, UNUSED.format(more=NOT_OF_DOCUMENTS if with_documents else ""))]
+    ids = [vector_id for (vector_id,) in fetch(db, UNUSED)]
     db.execute(PRUNE, (as_json(ids),))
-    db.execute(PRUNE_MODELS.format(more=NO_DOCUMENTS if with_documents else ""))
+    db.execute(PRUNE_CODES, (as_json(ids),))
+    db.execute(PRUNE_MODELS)
     return ids
 
 
@@ -207,9 +203,7 @@ def digest(key: str) -> bytes:
     try:
         return bytes.fromhex(key)[:KEY_BYTES]
     except ValueError as error:
-        raise StoreError(
-            f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"
-        ) from error
+        raise StoreError(f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded text") from error
 
 
 def as_json(ids: Iterable[int]) -> str:
@@ -222,41 +216,61 @@ def as_json(ids: Iterable[int]) -> str:
 
 def add_codes(db: apsw.Connection, model_id: int, keys: Sequence[str], codes: Sequence[bytes]) -> None:
     """Store codes with the vectors of these keys, which are stored; existing codes stay."""
-    run_sql(db, "token_codes.sql")
     pairs = zip(keys, codes, strict=True)
     db.executemany(ADD_CODES, ((own, model_id, digest(key)) for key, own in pairs))
 
 
 def find_keys_with_codes(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> set[str]:
     """Return the keys of vectors that came with the codes of their tokens."""
-    if not has_codes(db):
-        return set()
     return {key for (key,) in look_up(db, KEYS_WITH_CODES, model_id, keys)}
 
 
 def read_codes(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, bytes]:
     """Return the codes of chunks by id; those without codes are left out."""
-    return dict(fetch(db, CODES_OF_CHUNKS, (as_json(ids),))) if has_codes(db) else {}
+    return dict(fetch(db, CODES_OF_CHUNKS, (as_json(ids),)))
 
 
 def count_without_codes(db: apsw.Connection) -> int:
     """Count the chunks that have a vector but no codes."""
     ((chunks,),) = fetch(db, CHUNKS_WITH_VECTOR)
-    return int(chunks - fetch(db, CHUNKS_WITH_CODES)[0][0]) if has_codes(db) else int(chunks)
+    return int(chunks - fetch(db, CHUNKS_WITH_CODES)[0][0])
 
 
-def prune_codes(db: apsw.Connection, vector_ids: str) -> None:
-    """Remove the codes of the vectors with these ids, which are JSON."""
-    if has_codes(db):
-        db.execute(PRUNE_CODES, (vector_ids,))
+# --- the codes of vectors, in a table of sqlite-vec ------------------------------------------------------------------
+
+CODES_DIMS = "chunk_vectors_dims"  # the row of meta that says that chunk_vectors matches chunks
+VEC0_MAX_DIMS = 8192  # sqlite-vec's own limit
+# What vec0 itself looks up in its tables: where that cannot even be prepared, vec0 ends the process instead of failing.
+LOOK_UPS = (
+    "SELECT id, chunk_id, chunk_offset FROM chunk_vectors_rowids LIMIT 0",
+    "SELECT chunk_id, size, sequence_id, partition00, validity, rowids FROM chunk_vectors_chunks LIMIT 0",
+    "SELECT rowid, vectors FROM chunk_vectors_vector_chunks00 LIMIT 0",
+)
+HAS_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
+NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 
 
-def find_codes_problem(db: apsw.Connection) -> str | None:
-    """Return the fault of the codes of tokens in words; None for sound ones."""
-    lost = int(fetch(db, ODD_CODES)[0][0]) if has_codes(db) else 0
-    return f"{lost} codes of tokens have a vector that does not exist" if lost else None
+def has_current_codes(db: apsw.Connection, dims: int) -> bool:
+    """Return whether `chunk_vectors` holds the code of every chunk that has a vector."""
+    return bool(read_value(db, CODES_DIMS) == dims)
 
 
-def has_codes(db: apsw.Connection) -> bool:
-    """Return whether this index has the table of the codes of tokens."""
-    return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'token_codes'"))
+def find_codes_error(db: apsw.Connection, dims: int) -> str | None:
+    """Return why a search would not use `chunk_vectors`, after a real query; None when it would."""
+    if not fetch(db, HAS_VECTOR):
+        return None
+    if dims > VEC0_MAX_DIMS:
+        return f"sqlite-vec takes up to {VEC0_MAX_DIMS} dimensions, the vectors have {dims}"
+    if not has_current_codes(db, dims):
+        return "written without sqlite-vec: the next sync that changes a file fills its table again"
+    try:
+        try_look_ups(db)
+        return None if fetch(db, NEAREST, (bytes(dims), 1)) else "sqlite-vec finds nothing"
+    except apsw.Error as failure:
+        return str(failure)
+
+
+def try_look_ups(db: apsw.Connection) -> None:
+    """Raise apsw.SQLError where the tables of `chunk_vectors` are not those that vec0 made."""
+    for statement in LOOK_UPS:
+        fetch(db, statement)

@@ -17,7 +17,7 @@ import apsw
 import numpy as np
 
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.store import code_table
+from openclaw_memory.store import vector_rows
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.vector_rows import as_json
 from openclaw_memory.types import Hit, Source
@@ -105,7 +105,7 @@ def find_nearest(
         limit = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
     reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * limit)
     pages: Iterable[Page] | None = None
-    if use_codes and not reads_all and limit <= VEC0_MAX_K and code_table.is_current(db, dims):
+    if use_codes and not reads_all and limit <= VEC0_MAX_K and vector_rows.has_current_codes(db, dims):
         near = _find_candidates(db, query, limit, source)
         ids = near if passing is None else [chunk_id for chunk_id in near if chunk_id in passing][:enough]
         if passing is None or len(ids) == enough or len(near) < limit:
@@ -131,6 +131,13 @@ def score(matrix: Matrix, vector: Vector) -> Vector:
     step = max(1, PRODUCT_SIZE // max(1, len(vector)))
     parts = [matrix[at : at + step] @ vector for at in range(0, max(1, len(matrix)), step)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def select_largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Return the places of the k largest values, and of all that equal the k-th."""
+    if k >= len(values):
+        return np.arange(len(values))
+    return np.flatnonzero(values >= np.partition(values, len(values) - k)[len(values) - k])
 
 
 def read_vectors(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
@@ -166,9 +173,7 @@ def check_matrix(vectors: Matrix, count: int) -> Matrix:
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] < 1:
         raise EmbedderError(f"{count} texts gave vectors of shape {matrix.shape}; one row for each text is needed")
     if not _is_usable(matrix):
-        raise EmbedderError(
-            f"the vectors hold a NaN, an infinity or more than {LARGEST:g} and were not stored; check the embedder"
-        )
+        raise EmbedderError(f"vectors with NaN, infinity or more than {LARGEST:g} are not stored; check the embedder")
     return matrix + np.float32(0)  # turns -0.0 into 0.0, so that an all-zero vector is all zero bytes
 
 
@@ -198,7 +203,7 @@ def shrink_vectors(db: apsw.Connection, model_id: int, dims: int) -> None:
 
 def forget_codes(db: apsw.Connection) -> None:
     """Mark `chunk_vectors` as outdated; the next write with sqlite-vec fills it again."""
-    db.execute("DELETE FROM meta WHERE key = ?", (code_table.CODES_DIMS,))
+    db.execute("DELETE FROM meta WHERE key = ?", (vector_rows.CODES_DIMS,))
 
 
 def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: Iterable[int]) -> None:
@@ -206,13 +211,13 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
 
     It is filled again where it is missing or outdated, and when most of its places have become holes.
     """
-    if dims > code_table.VEC0_MAX_DIMS:
+    if dims > vector_rows.VEC0_MAX_DIMS:
         return
     with _detect_damage(db):
-        if not code_table.is_current(db, dims):
+        if not vector_rows.has_current_codes(db, dims):
             _fill_codes(db, dims)
             return
-        code_table.try_look_ups(db)
+        vector_rows.try_look_ups(db)
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
         _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(added),)), dims)
         if _is_sparse(db):
@@ -250,15 +255,14 @@ def _detect_damage(db: apsw.Connection) -> Iterator[None]:
 
     Raises:
         apsw.CorruptError: The tables of `chunk_vectors` are damaged.
-        apsw.SQLError: Something else went wrong; the disk may be full.
+        apsw.Error: Something else went wrong; the disk may be full.
     """
     try:
         yield
     except apsw.SQLError as error:
         # SQLite itself ends a transaction when the disk is full or fails, and not when it meets damage.
-        if db.in_transaction and fetch(db, "PRAGMA integrity_check(1)") != [("ok",)]:
-            raise apsw.CorruptError(f"sqlite-vec: {error}") from error
-        raise
+        kind = apsw.CorruptError if db.in_transaction else apsw.Error
+        raise kind(f"sqlite-vec: {error}") from error
 
 
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
@@ -266,13 +270,13 @@ def _fill_codes(db: apsw.Connection, dims: int) -> None:
     db.execute(CREATE_CODES.format(dims=int(dims)))
     for rows in _scan_pages(db, None):
         _insert_codes(db, rows, dims)
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (code_table.CODES_DIMS, dims))
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (vector_rows.CODES_DIMS, dims))
 
 
 def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: int) -> None:
     """Add the codes of rows (chunk id, embedding, source)."""
     ids, matrix = decode_rows(rows, dims)
-    codes = zip(ids, (row[2] for row in rows), _encode(matrix), strict=True)
+    codes = zip(ids, (row[2] for row in rows), (row.tobytes() for row in quantize(matrix)), strict=True)
     db.executemany("INSERT INTO chunk_vectors (rowid, source, code) VALUES (?, ?, vec_int8(?))", codes)
 
 
@@ -290,17 +294,13 @@ def quantize(matrix: Matrix) -> NDArray[np.int8]:
     return codes
 
 
-def _encode(matrix: Matrix) -> Iterator[bytes]:
-    return (row.tobytes() for row in quantize(matrix))
-
-
 def _find_candidates(db: apsw.Connection, query: Vector, k: int, source: Source | None) -> list[int]:
-    (code,) = _encode(query[np.newaxis, :])
+    code = quantize(query[np.newaxis, :]).tobytes()
     try:
         if source is None:
-            rows = fetch(db, code_table.NEAREST, (code, k))
+            rows = fetch(db, vector_rows.NEAREST, (code, k))
         else:
-            rows = fetch(db, code_table.NEAREST + " AND source = ?", (code, k, source))
+            rows = fetch(db, vector_rows.NEAREST + " AND source = ?", (code, k, source))
     except apsw.SQLError as error:  # a reading that vec0 cannot do, of tables that it wrote
         raise apsw.CorruptError(f"sqlite-vec: {error}") from error
     return [chunk_id for (chunk_id,) in rows]

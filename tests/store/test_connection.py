@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import closing
 
 import apsw
 import pytest
@@ -39,22 +40,13 @@ def test_a_folder_of_its_own_is_kept_out_of_git_and_a_persons_folder_is_not(tmp_
 
 def test_everything_is_there_after_it_is_closed_and_opened_again(store, path, build):
     build.fill(store, build.units(60))
-    before = (
-        store.read_meta(),
-        store.get_files(),
-        store.get_chunks(range(100)),
-        store.search_vector(build.units(1, seed=9)[0], 60),
-    )
+    near = build.units(1, seed=9)[0]
+    before = store.read_meta(), store.get_files(), store.get_chunks(range(100)), store.search_vector(near, 60)
     store.close()
     assert not path.with_name("index.sqlite-wal").exists()
-    again = SqliteStore.open(path)
-    assert (
-        again.read_meta(),
-        again.get_files(),
-        again.get_chunks(range(100)),
-        again.search_vector(build.units(1, seed=9)[0], 60),
-    ) == before
-    again.close()
+    with closing(SqliteStore.open(path)) as again:
+        now = again.read_meta(), again.get_files(), again.get_chunks(range(100)), again.search_vector(near, 60)
+    assert now == before
 
 
 @pytest.mark.fault(5)

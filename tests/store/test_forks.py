@@ -61,12 +61,6 @@ def test_opening_and_closing_a_second_store_leaves_the_locks_of_the_first(store,
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "free\n"
 
 
-def test_a_store_that_was_opened_before_a_fork_is_refused_in_the_child(path):
-    assert run(path, "in_child(lambda: store.get_meta('parent'))") == (
-        f"StoreError {path} was opened before this process was forked: open the memory in the child\n"
-    )
-
-
 def test_a_child_of_a_process_at_work_opens_no_index(path):
     script = """
 with store.snapshot():

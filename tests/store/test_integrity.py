@@ -110,7 +110,7 @@ def test_codes_of_tokens_without_a_vector_are_found(store, path, build):
 @pytest.mark.parametrize("number", [np.nan, np.inf, 3e38, -3e38])
 def test_nothing_is_stored_that_would_be_taken_for_damage(store, build, number):
     build.fill(store, build.units(3))
-    with pytest.raises(EmbedderError, match="were not stored"):
+    with pytest.raises(EmbedderError, match="are not stored"):
         store.add_vectors([build.key("new")], np.full((1, 32), number, np.float32))
     assert store.verify() == ()
 

@@ -110,10 +110,9 @@ def test_leftovers_are_swept_and_nothing_else(store, path, build):
     store.begin_build(store.read_meta()).store.close()
     persons = path.with_name("index.sqlite-rebuild.txt")
     persons.touch()
-    left = names(path)
-    assert rebuild.sweep(path) == left != []
+    assert names(path) != []
+    rebuild.sweep(path)
     assert (names(path), persons.exists(), first_words(store)) == ([], True, {"old"})
-    assert rebuild.sweep(path) == []
 
 
 def test_a_store_follows_its_file_when_that_is_deleted_or_replaced(store, path, build):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.store import SqliteStore, resident, sqlite
+from openclaw_memory.store import SqliteStore, integrity, resident, sqlite
 from openclaw_memory.types import Chunk, ChunkRow, HitRequest
-from tests.processes import python
 
 WORDS = [f"w{number}" for number in range(30)]
 MEMORY = 64 << 20
@@ -145,34 +144,10 @@ def test_answers_follow_what_this_store_and_another_append_edit_delete_and_rebui
                 assert is_kept(kept) or not any(writer.texts.values())
 
 
-IN_ANOTHER_PROCESS = """
-import sys
-from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Chunk, ChunkRow, FileRecord
-
-store = SqliteStore.open(sys.argv[1])
-rows = [ChunkRow(Chunk(line, line, 0, "text"), "all w1 n7", "", None) for line in (1, 2)]
-store.replace_files([(FileRecord("memory/0.md", "memory", "hash", 1, 2, 3, 4), rows)])
-store.remove_files(["memory/50.md"])
-store.close()
-"""
-
-
-def test_answers_follow_what_another_process_writes(filled):
-    rng = random.Random(1)
-    assert_answers_are_those_of_the_tables(filled, rng, 4)
-    with python(IN_ANOTHER_PROCESS, filled.path) as process:
-        assert process.wait() == 0
-    assert filled.find_hits(request(("n7",))).chunk_count == 202
-    assert len(filled.find_hits(request(("n7",))).by_source[0].text) == 2
-    assert_answers_are_those_of_the_tables(filled, rng, 20)
-    assert is_kept(filled)
-
-
 def test_answers_are_the_same_where_little_is_kept_and_much_is_forgotten(path, build, monkeypatch):
-    monkeypatch.setattr(resident, "EXACT_BYTES", 30 * 4 * 32)
-    monkeypatch.setattr(resident, "MAX_CHUNKS", 10)
-    monkeypatch.setattr(resident, "POSTING_BYTES", 1)
+    monkeypatch.setattr(integrity, "EXACT_BYTES", 30 * 4 * 32)
+    monkeypatch.setattr(integrity, "MAX_CHUNKS", 10)
+    monkeypatch.setattr(integrity, "POSTING_BYTES", 1)
     monkeypatch.setattr(resident, "PAGE_ROWS", 7)
     writer = Writer(path, build, random.Random(5))
     writer.begin()
@@ -194,7 +169,7 @@ def test_an_index_that_does_not_fit_is_read_from_the_file_with_the_same_answers(
 
 
 def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
-    monkeypatch.setattr(resident, "MAX_CHUNKS", 100)
+    monkeypatch.setattr(integrity, "MAX_CHUNKS", 100)
     writer = Writer(path, build, random.Random(2))
     writer.begin()
     with closing(writer.store):

@@ -6,21 +6,9 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import SqliteStore, filter_cache
-
-
-@pytest.mark.parametrize("vector_extension", [True, False], ids=["sqlite-vec", "scan"])
-def test_small_indexes_are_searched_exactly(path, vector_extension, build):
-    store = SqliteStore.open(path, vector_extension=vector_extension)
-    vectors = build.units(1000, dims=256)
-    build.fill(store, vectors)
-    for query in build.units(10, dims=256, seed=1):
-        nearest = np.argsort(-(vectors @ query), kind="stable")[:50] + 1
-        assert [hit.chunk_id for hit in store.search_vector(query, 50)] == nearest.tolist()
-    store.close()
 
 
 def test_the_coarse_codes_lose_next_to_nothing_on_clustered_vectors(store, build):
@@ -103,18 +91,6 @@ def test_a_query_vector_that_does_not_fit_is_refused(store, bad, build):
     build.fill(store, build.units(5))
     with pytest.raises(EmbedderError, match="query vector"):
         store.search_vector(bad.astype(np.float32), 3)
-
-
-@pytest.mark.fault(22)
-def test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy(store, build):
-    build.fill(store, build.units(5))
-    with pytest.raises(EmbedderError, match=r"have 16 dimensions.* 32 .*delete the index"):
-        store.add_vectors([build.key("other")], build.units(1, dims=16))
-
-
-def test_the_dimensions_of_the_first_vectors_are_remembered_in_meta(store, build):
-    build.fill(store, build.units(5, dims=48))
-    assert store.read_meta() == replace(build.META, dims=48)
 
 
 @pytest.mark.parametrize("source", [None, "memory"])
