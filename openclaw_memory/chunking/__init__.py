@@ -21,11 +21,7 @@ __all__ = ["MOST_CHUNKS", "STYLES", "Chunker", "chunk", "move_down"]
 
 Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], Iterator[Chunk]]
 
-STYLES: Mapping[str, Chunker] = {
-    "headings": chunk_headings,
-    "tokens": chunk_sliding_window,
-    "lines": chunk_line_window,
-}
+STYLES: Mapping[str, Chunker] = {"headings": chunk_headings, "tokens": chunk_sliding_window, "lines": chunk_line_window}
 
 # 10 MiB of prose, the largest file that is read by default, are 15,000 chunks of the default size. A file of as many
 # headings as fit would be 2.6 million, and fill the index by itself.
@@ -52,13 +48,7 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
 
 
 def move_down(piece: Chunk, lines: int, chars: int) -> Chunk:
-    """Return a chunk as if its text began further down in its file.
-
-    Args:
-        piece: The chunk.
-        lines: By how many lines.
-        chars: By how many characters.
-    """
+    """Return a chunk as if its text began further down in its file."""
     return Chunk(  # dataclasses.replace takes three times as long, and a transcript of many days has a part for each
         piece.start_line + lines,
         piece.end_line + lines,

@@ -14,13 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from openclaw_memory.config.sections import ChunkingConfig
-from openclaw_memory.text.markdown_blocks import (
-    Block,
-    count_front_matter,
-    is_fence,
-    parse_front_matter,
-    split_blocks,
-)
+from openclaw_memory.text.markdown_blocks import Block, count_front_matter, is_fence, parse_front_matter, split_blocks
 from openclaw_memory.types import Chunk
 
 # The context is embedded with every chunk: longer, it would drown the text.

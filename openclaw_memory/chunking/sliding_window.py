@@ -12,6 +12,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
+from openclaw_memory._system import read_lines
 from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types import Chunk
@@ -23,24 +24,9 @@ MIN_CHARS = 32
 # Files that a person curates: one entry, one thought. OpenClaw knows them by exactly these paths.
 CURATED_PATHS = frozenset({"MEMORY.md", "USER.md"})
 
-# What a character weighs beyond its UTF-16 length, so that weight / 4 estimates tokens also for CJK text
-# (OpenClaw 2026.9.6): common 4, rare 12, half-width and compatibility forms 8, counting rods 12, supplementary 16.
-_EXTRA_WEIGHTS = tuple(
-    (extra, f"[{characters}]+")
-    for extra, characters in (
-        (3, "\u00b7\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60"),
-        (
-            11,
-            "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dff\u9fa6-\ua4ff\ua700-\ua707\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff",
-        ),
-        (7, "\u02c7\u02c9-\u02cb\u02d9\u02ea\u02eb\u0305\u0323\ufe10-\ufe4f\uff61-\uffdc\uffe0-\uffe6"),
-        (10, "\U0001d360-\U0001d371"),
-        (
-            14,
-            "\U00016fe0-\U00016fff\U0001aff0-\U0001b16f\U0001f200-\U0001f2ff\U00020000-\U0002fa1f\U00030000-\U0003347f",
-        ),
-    )
-)
+# What a character weighs beyond its UTF-16 length, so that weight / 4 estimates tokens also for CJK text.
+_ROWS = map(str.split, read_lines(__file__, "token_weights.txt"))
+_EXTRA_WEIGHTS = [(int(extra), characters) for extra, characters in _ROWS]
 
 # What JavaScript calls white space; Python's \s has a few more and lacks U+FEFF.
 _JS_SPACE = r"[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
@@ -115,10 +101,10 @@ def chunk_lines(text: str, tokens: int, overlap: int) -> Iterator[Chunk]:
     Args:
         text: The text.
         tokens: The size that completes a chunk.
-        overlap: How many tokens of the previous chunk each repeats at least, in whole lines.
+        overlap: How many tokens of the previous chunk each repeats at least, in whole lines; no more than `tokens`.
     """
     max_chars, overlap_chars = _measure_sizes(tokens, overlap)
-    least = min(overlap_chars, max_chars)  # with more, long lines behind short ones would pile up
+    least = min(overlap_chars, max_chars)  # with more, each chunk would repeat all before it, up to the whole file
     pieces = _split_pieces(text.split("\n"), 1, 0, max_chars, measure_utf16)
     return map(_join_pieces, _split_windows(pieces, max_chars, lambda window, _room: _keep_lines(window, least)))
 
@@ -258,8 +244,7 @@ def _keep_lines(window: list[_Piece], overlap: int) -> list[_Piece]:
     while first > 0 and cost < overlap:
         first -= 1
         cost += window[first].weight + 1
-    # Where all of several pieces were carried again and again, windows would grow up to the whole file.
-    return window[first or 1 :] if len(window) > 1 else window[first:]
+    return window[first:]
 
 
 def _take_tail(text: str, budget: int) -> str:

@@ -48,12 +48,7 @@ class CustomEmbedder:
     provider = "callable"
 
     def __init__(
-        self,
-        theirs: Any,
-        *,
-        model: str | None = None,
-        identity: str | None = None,
-        local: bool = False,
+        self, theirs: Any, *, model: str | None = None, identity: str | None = None, local: bool = False
     ) -> None:
         """Ask a function, or a model through its two methods.
 
@@ -116,9 +111,7 @@ class CustomEmbedder:
             raise EmbedderError(f"{name} returned zeros for {len(texts)} texts; check it")
         self._dims = self._dims or vectors.shape[1]
         if vectors.shape[1] != self._dims:
-            raise EmbedderError(
-                f"{name} returned {vectors.shape[1]} dimensions after {self._dims}; they must stay the same"
-            )
+            raise EmbedderError(f"{name} returned {vectors.shape[1]} dimensions after {self._dims}; they must agree")
         return vectors
 
 

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.rest import send_json
-from openclaw_memory.embeddings.service import Limits, Service, check_numbers, check_url, list_settings, require_key
+from openclaw_memory.embeddings import service
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "gemini-embedding-001"
@@ -27,10 +26,10 @@ def create(
     api_key: str | None = None,
     base_url: str | None = None,
     headers: Mapping[str, str] | None = None,
-    dimensions: int | None = None,
-    max_input_tokens: int | None = None,
-    max_items: int | None = None,
-) -> Service:
+    dimensions: service.Dimensions | None = None,
+    max_input_tokens: service.Count | None = None,
+    max_items: service.Count | None = None,
+) -> service.Service:
     """Describe Gemini's embeddings.
 
     Args:
@@ -46,8 +45,7 @@ def create(
         EmbedderError: There is no key, or an option cannot be used.
         MissingExtraError: httpx is not installed.
     """
-    check_numbers("gemini", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
-    key = require_key("gemini", api_key, "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    key = service.require_key("gemini", api_key, "GEMINI_API_KEY", "GOOGLE_API_KEY")
     name = model or DEFAULT_MODEL
     path = f"models/{name.removeprefix('models/')}"
     is_second_generation = path.startswith("models/gemini-embedding-2")
@@ -64,18 +62,18 @@ def create(
 
     async def send(client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         body = {"requests": [make_request(text, as_query) for text in texts]}
-        answer = await send_json(client, f"/v1beta/{path}:batchEmbedContents", body)
+        answer = await service.send_json(client, f"/v1beta/{path}:batchEmbedContents", body)
         rows = answer.get("embeddings") if isinstance(answer, Mapping) else None
         if not isinstance(rows, list):
             raise EmbedderError(f"an answer came without a list of embeddings; check base_url and model: {answer}")
         return [row.get("values") for row in rows]
 
-    return Service(
+    return service.Service(
         provider="gemini",
         model=name,
-        endpoint=check_url(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT, ENDPOINT),
-        limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or longest),
+        endpoint=service.check_url(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT, ENDPOINT),
+        limits=service.Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or longest),
         send=send,
         headers={**(headers or {}), "x-goog-api-key": key},
-        settings=list_settings(headers, dimensions, max_input_tokens),
+        settings=service.list_settings(headers, dimensions, max_input_tokens),
     )

@@ -7,17 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.rest import order_rows, read_whole
-from openclaw_memory.embeddings.service import (
-    Limits,
-    RetryPolicy,
-    Service,
-    check_numbers,
-    check_url,
-    is_on_this_machine,
-    list_settings,
-    require_key,
-)
+from openclaw_memory.embeddings import service
 from openclaw_memory.embeddings.vectors import count_bytes, import_package
 from openclaw_memory.errors import EmbedderError
 
@@ -36,14 +26,12 @@ def create(
     base_url: str | None = None,
     api_key: str | None = None,
     headers: Mapping[str, str] | None = None,
-    dimensions: int | None = None,
+    dimensions: service.Dimensions | None = None,
     query_prefix: str = "",
     document_prefix: str = "",
-    max_input_tokens: int | None = None,
-    max_items: int = MAX_ITEMS,
-    organization: str | None = None,
-    project: str | None = None,
-) -> Service:
+    max_input_tokens: service.Count | None = None,
+    max_items: service.Count = MAX_ITEMS,
+) -> service.Service:
     """Describe OpenAI's embeddings; with `base_url`, those of a server that speaks the same protocol.
 
     Args:
@@ -56,18 +44,15 @@ def create(
         document_prefix: Goes before documents: embeddinggemma wants "title: none | text: ".
         max_input_tokens: The longest text the model reads, 8,191 for OpenAI's own and 2,048 for others.
         max_items: How many texts a request may hold.
-        organization: OpenAI's, for the bill.
-        project: OpenAI's, for the bill.
 
     Raises:
         MissingExtraError: The package `openai` is not installed.
         EmbedderError: There is no key, or an option cannot be used.
     """
-    check_numbers("openai", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
-    url = check_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, DEFAULT_URL)
-    own_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if is_on_this_machine(url) else None)
-    key = require_key("openai", own_key, "OPENAI_API_KEY", package="openai")
+    url = service.check_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, DEFAULT_URL)
+    own_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if service.is_on_this_machine(url) else None)
+    key = service.require_key("openai", own_key, "OPENAI_API_KEY", package="openai")
     tokens = max_input_tokens or (MAX_INPUT_TOKENS if name.startswith("text-embedding-") else OTHER_MODELS_INPUT_TOKENS)
     room = tokens - max(count_bytes(query_prefix), count_bytes(document_prefix))
     if room < 1:
@@ -80,30 +65,28 @@ def create(
         prefix = query_prefix if as_query else document_prefix
         create = client.embeddings.with_raw_response.create  # else each vector is made an object, and nothing checked
         answer = await create(input=[prefix + text for text in texts], **params)
-        return order_rows(json.loads(answer.content), len(texts))
+        return service.order_rows(json.loads(answer.content), len(texts))
 
-    sent = {"OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {})}
-    sent["Authorization"] = f"Bearer {key}"
-    filled = {header: value for header, value in sent.items() if value}
+    sent = {**(headers or {}), "Authorization": f"Bearer {key}"}
     prefixes = {"document_prefix": document_prefix or None, "query_prefix": query_prefix or None}
-    return Service(
+    return service.Service(
         provider="openai",
         model=name,
         endpoint=url,
-        limits=Limits(max_items, room),
+        limits=service.Limits(max_items, room),
         send=send,
-        headers=filled,
-        settings=list_settings(headers, dimensions, max_input_tokens) | prefixes,
-        open_client=lambda policy: _open_sdk(policy, url, key, filled),
+        headers=sent,
+        settings=service.list_settings(headers, dimensions, max_input_tokens) | prefixes,
+        open_client=lambda policy: _open_sdk(policy, url, key, sent),
     )
 
 
-def _open_sdk(policy: RetryPolicy, url: str, key: str, headers: Mapping[str, str]) -> Any:
+def _open_sdk(policy: service.RetryPolicy, url: str, key: str, headers: Mapping[str, str]) -> Any:
     openai = import_package("openai", "openai")
 
     class BoundedClient(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, name-defined]
         async def send(self, request: Any, **options: Any) -> Any:
-            return await read_whole(await super().send(request, **{**options, "stream": True}))
+            return await service.read_whole(await super().send(request, **{**options, "stream": True}))
 
     return openai.AsyncOpenAI(
         api_key=key,
@@ -111,5 +94,5 @@ def _open_sdk(policy: RetryPolicy, url: str, key: str, headers: Mapping[str, str
         default_headers={**headers, "Accept-Encoding": "identity"},
         max_retries=policy.tries - 1,
         timeout=policy.request_seconds,
-        http_client=BoundedClient(trust_env=not is_on_this_machine(url), follow_redirects=False),
+        http_client=BoundedClient(trust_env=not service.is_on_this_machine(url), follow_redirects=False),
     )

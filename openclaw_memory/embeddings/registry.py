@@ -6,16 +6,20 @@ A provider is a module of this package, or a function registered under the entry
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from msgspec import ValidationError, convert
 
 from openclaw_memory.embeddings.vectors import quote_name
 from openclaw_memory.errors import ConfigError, EmbedderError, suggest
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from openclaw_memory.config.sections import EmbeddingConfig
     from openclaw_memory.embeddings.service import RetryPolicy
@@ -55,16 +59,11 @@ def load_embedder(
         from openclaw_memory.config.sections import EmbeddingConfig
 
         return load_first_available(EmbeddingConfig(provider="auto"), {})
-    return _create(provider, model, options, retry=retry)
+    return _create(provider, model, options, lambda: retry)
 
 
 def _create(
-    provider: str,
-    model: str | None,
-    options: Mapping[str, Any],
-    *,
-    retry: RetryPolicy | None = None,
-    rules: EmbeddingConfig | None = None,
+    provider: str, model: str | None, options: Mapping[str, Any], make_policy: Callable[[], RetryPolicy | None]
 ) -> Embedder:
     from openclaw_memory.types import Embedder
 
@@ -72,21 +71,33 @@ def _create(
     try:
         signature(create).bind(model, **options)
     except TypeError as error:
-        parameters = ", ".join(signature(create).parameters)
-        raise EmbedderError(f"embedder {provider!r}: {error}; it takes {parameters}") from error
+        raise EmbedderError(
+            f"embedder {provider!r}: {error}; it takes {', '.join(signature(create).parameters)}"
+        ) from error
+    _check_options(provider, create, options)
     embedder = create(model, **options)
     if isinstance(embedder, Embedder):
         return embedder
-    from openclaw_memory.embeddings.service import RetryPolicy, Service
+    from openclaw_memory.embeddings.service import Service
 
     if not isinstance(embedder, Service):
-        raise EmbedderError(
-            f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
-            "add what openclaw_memory.types.Embedder describes"
-        )
+        kind = type(embedder).__name__
+        raise EmbedderError(f"embedder {provider!r}: {kind} lacks parts of openclaw_memory.types.Embedder: add them")
     from openclaw_memory.embeddings.remote import RemoteEmbedder
 
-    return RemoteEmbedder(embedder, RetryPolicy(rules.concurrency, rules.query_seconds) if rules else retry)
+    return RemoteEmbedder(embedder, make_policy())
+
+
+def _check_options(provider: str, create: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Check the types and ranges of options; raise EmbedderError for a wrong one."""
+    with suppress(NameError, TypeError):  # hints that cannot be read, or that are of no plain type
+        hints = get_type_hints(create, include_extras=True)
+        for name in options.keys() & hints:
+            try:
+                convert(options[name], hints[name])
+            except ValidationError as error:
+                value = "" if name == "api_key" else f"={options[name]!r:.80}"
+                raise EmbedderError(f"option {name}{value} of embedder {provider!r}: {error}") from error
 
 
 def load_configured(provider: str, rules: EmbeddingConfig) -> Embedder | None:
@@ -100,7 +111,14 @@ def load_configured(provider: str, rules: EmbeddingConfig) -> Embedder | None:
         options.update(dict.fromkeys(_SIZES & parameters, rules.batch_size))
     if provider == rules.provider and rules.model is not None:
         model = rules.model
-    embedder = _create(provider, model, options, rules=rules)
+    requests = 4 if "concurrency" in parameters else options.pop("concurrency", 4)
+
+    def make_policy() -> RetryPolicy:
+        from openclaw_memory.embeddings.service import RetryPolicy
+
+        return RetryPolicy(requests, rules.query_seconds)
+
+    embedder = _create(provider, model, options, make_policy)
     check_allowed(embedder, rules)
     return embedder
 

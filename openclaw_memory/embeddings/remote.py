@@ -14,18 +14,12 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.chunking.sliding_window import split_utf8
-from openclaw_memory.embeddings.service import (
-    FailureKind,
-    RetryPolicy,
-    Service,
-    ServiceError,
-    is_on_this_machine,
-    read_failure,
-)
+from openclaw_memory.embeddings.service import FailureKind, RetryPolicy, ServiceError, is_on_this_machine, read_failure
 from openclaw_memory.embeddings.vectors import PROBE, check_vectors, count_bytes, make_encodable, merge_vectors, pack
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
+    from openclaw_memory.embeddings.service import Service
     from openclaw_memory.types import Matrix, Vector
 
 # OpenClaw's waits between tries, in seconds, from the first, doubled, to the longest; and their jitter.
@@ -229,7 +223,7 @@ class RemoteEmbedder:
                     raw = await self.service.send(connection.client, texts, as_query)
                 vectors = self._check(check_vectors(raw, len(texts), self.service.origin))
             except TimeoutError:
-                message = f"{self.service.origin} gave no whole answer within {deadline:g} s; the next sync asks again"
+                message = f"{self.service.origin} gave no whole answer within {deadline:g} s; it is asked again later"
                 is_final, error = has_sdk, ServiceError(message, FailureKind.PASSING)
             except Exception as raised:  # noqa: BLE001 - of httpx, of a provider, or of ours
                 is_final = has_sdk and not isinstance(raised, EmbedderError | ValueError)

@@ -1,4 +1,4 @@
-"""Choose the embedder of a memory: the wanted one or a fallback, each made at its first use."""
+"""Choose the embedder of a memory, each made at its first use, and leave one alone that fails."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from msgspec import Struct, field, structs
 
 from openclaw_memory._safe import warn
 from openclaw_memory.config.sections import EmbeddingConfig
-from openclaw_memory.embeddings.registry import (
-    check_allowed,
-    check_provider,
-    load_configured,
-    load_first_available,
-)
+from openclaw_memory.embeddings.registry import check_allowed, check_provider, load_configured, load_first_available
 from openclaw_memory.embeddings.vectors import PROBE, translate_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder
@@ -33,12 +28,15 @@ T = TypeVar("T")
 EmbedderChoice: TypeAlias = "Embedder | EmbedderSelector | Callable[[list[str]], Any] | str | None"
 # A service that failed to answer a query is not asked again for so long: searches go by keywords at once.
 CIRCUIT_OPEN_SECONDS = 30.0
+QUICK = {"static", "hashing", "none"}  # providers that are fast enough to need no interim one
+INTERIM = "static"  # the provider that answers until the vectors of a slower one exist
+ROLES = "wanted", "fallback", "interim"  # of the embedders of a memory
 
 
 class CircuitBreakerEmbedder:
     """An embedder that raises only EmbedderErrors, so that search can go on by keywords.
 
-    A service that failed is left alone for a while: queries fail at once, until anything of it succeeds.
+    Queries to a service that failed fail at once for `CIRCUIT_OPEN_SECONDS`, or until it succeeds; syncs still ask it.
 
     Attributes:
         inner: The embedder inside.
@@ -97,6 +95,7 @@ class EmbedderSelector(Struct):
             were passed over.
         requested: The provider that was asked for.
         rules: The settings.
+        has_interim: Whether the bundled model answers until the vectors of the wanted one exist.
         closes: Those that `close` closes: no embedder that was made elsewhere, and none that several memories share.
         unavailable: Why providers are not used.
     """
@@ -104,11 +103,13 @@ class EmbedderSelector(Struct):
     make: Callable[[dict[str, str]], Embedder | None]
     requested: str
     rules: EmbeddingConfig
-    closes: tuple[str, ...] = ("wanted", "fallback")
+    has_interim: bool = False
+    closes: tuple[str, ...] = ROLES
     unavailable: dict[str, str] = field(default_factory=dict)
     _loaded: dict[str, CircuitBreakerEmbedder | None] = field(default_factory=dict)
     _refusal: tuple[float, str] | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _receivers: set[str] = field(default_factory=set)  # those that the log has named
+    _locks: Mapping[str, threading.Lock] = field(default_factory=lambda: {role: threading.Lock() for role in ROLES})
 
     def load(self) -> CircuitBreakerEmbedder | None:
         """Return the wanted embedder, None for keywords alone; raise EmbedderError if it cannot be made."""
@@ -120,12 +121,26 @@ class EmbedderSelector(Struct):
         self._refusal = None
         return embedder
 
+    def get_wanted(self) -> CircuitBreakerEmbedder | None:
+        """Return the wanted embedder if it was made already."""
+        return self._loaded.get("wanted")
+
     def load_fallback(self) -> CircuitBreakerEmbedder | None:
         """Return the fallback, None if none is configured; raise EmbedderError if it cannot be made."""
         return self._load("fallback", lambda: load_configured(self.rules.fallback, self.rules))
 
+    def load_interim(self) -> CircuitBreakerEmbedder | None:
+        """Return the embedder that answers until the vectors of the wanted one exist."""
+        return self._load("interim", lambda: load_configured(INTERIM, self.rules))
+
+    def is_interim(self, stored: IndexMeta | None) -> bool:
+        """Return whether an index is the interim one's, which answers until the vectors of the wanted one exist."""
+        return self.has_interim and stored is not None and stored.provider == INTERIM
+
     def select_for_search(self, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
-        """Return the fallback if the index holds its vectors, else the wanted one, or raise EmbedderError."""
+        """Return the interim one or the fallback if the index is its own, else the wanted one; raise EmbedderError."""
+        if self.is_interim(stored):
+            return self.load_interim()
         if stored is not None and self._is_of_fallback(stored):
             return self.load_fallback()
         refusal = self._refusal
@@ -134,36 +149,37 @@ class EmbedderSelector(Struct):
         return self.load()
 
     def select_for_sync(
-        self, stored: IndexMeta | None, *, force: bool = False
+        self, stored: IndexMeta | None, *, force: bool = False, waits: bool = True
     ) -> tuple[CircuitBreakerEmbedder | None, str | None]:
         """Return the embedder for a sync, or None and why the wanted one is not available. Log who receives notes.
 
         The fallback takes its place only where that costs no good index: in a new one, or in one of its own. Nor does
-        another provider of `auto` replace the one that made the index, unless with `force`.
+        another provider of `auto` replace the one that made the index, unless with `force`. A sync that waits for
+        no vectors of a slow embedder gets the interim one.
         """
+        if not waits and (self.is_interim(stored) or (stored is None and self.has_interim)):
+            return self.load_interim(), None
         try:
             embedder = self.load()
             if not force and self.requested == "auto" and (reason := explain_unavailable(stored, self.unavailable)):
                 return None, reason
-            if (
-                embedder is not None
-                and self._has_fallback()
-                and (stored is None or stored.identity != embedder.identity)
-            ):
+            if embedder is not None and self._has_fallback() and _is_new(embedder, stored):
                 probe(embedder)
         except EmbedderError as error:
             is_replaceable = stored is None or stored.identity == "none" or self._is_of_fallback(stored)
             if not self._has_fallback() or not is_replaceable:
                 return None, str(error)
+            is_news = self.unavailable.get(self.requested) != str(error)
             self.unavailable[self.requested] = str(error)
             try:
                 fallback = self.load_fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
-            warn(f"{self.rules.fallback} replaces {self.requested}: {error}")
-            return _notify(fallback, stored), None
+            if is_news:
+                warn(f"{self.rules.fallback} replaces {self.requested}: {error}")
+            return self._log(fallback, stored), None
         self.unavailable.pop(self.requested, None)
-        return _notify(embedder, stored), None
+        return self._log(embedder, stored), None
 
     def share(self) -> EmbedderSelector:
         """Return the same embedders for one of several memories, which does not close them."""
@@ -175,21 +191,26 @@ class EmbedderSelector(Struct):
             if (embedder := self._loaded.pop(role, None)) is not None:
                 embedder.close()
 
+    def _log(self, embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
+        """Return the embedder; before it gets the first notes of an index, log who receives them, once."""
+        receiver = describe_receiver(embedder) if embedder is not None and _is_new(embedder, stored) else None
+        if receiver is not None and receiver not in self._receivers:
+            self._receivers.add(receiver)
+            warn(receiver)
+        return embedder
+
     def _has_fallback(self) -> bool:
         return self.rules.fallback not in {"none", self.requested}
 
     def _is_of_fallback(self, stored: IndexMeta) -> bool:
         # The provider's name is compared first, so that a fallback that is not needed is not made.
-        if not self._has_fallback() or stored.provider != self.rules.fallback:
-            return False
-        try:
-            fallback = self.load_fallback()
-        except EmbedderError:  # it is reported where it is needed
-            return False
-        return fallback is not None and fallback.identity == stored.identity
+        if self._has_fallback() and stored.provider == self.rules.fallback:
+            with suppress(EmbedderError):  # it is reported where it is needed
+                return getattr(self.load_fallback(), "identity", None) == stored.identity
+        return False
 
     def _load(self, role: str, make: Callable[[], Embedder | None]) -> CircuitBreakerEmbedder | None:
-        with self._lock:
+        with self._locks[role]:  # making one may take minutes, in which another answers
             with suppress(KeyError):  # `close` may take it away meanwhile
                 return self._loaded[role]
             with translate_errors("the embedder cannot be made"):
@@ -271,9 +292,14 @@ def make_selector(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSel
         check_provider(provider)
         if provider == "auto":
             return EmbedderSelector(lambda unavailable: load_first_available(rules, unavailable), provider, rules)
-        return EmbedderSelector(lambda _: load_configured(provider, rules), provider, rules)
+        return EmbedderSelector(lambda _: load_configured(provider, rules), provider, rules, provider not in QUICK)
     embedder = _wrap(choice)
     return EmbedderSelector(lambda _: embedder, embedder.provider, rules, closes=("fallback",))
+
+
+def _is_new(embedder: Embedder, stored: IndexMeta | None) -> bool:
+    """Return whether an index has no vectors of the embedder."""
+    return stored is None or stored.identity != embedder.identity
 
 
 def _wrap(choice: object) -> Embedder:
@@ -303,11 +329,3 @@ def _check(rules: EmbeddingConfig) -> None:
             f"embedding.model = {rules.model!r} needs a provider other than 'auto'; set it as "
             "embedding.providers.NAME.model"
         )
-
-
-def _notify(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
-    """Return the embedder; before it gets the first notes of an index, log who receives them."""
-    is_new = stored is None or embedder is None or stored.identity != embedder.identity
-    if embedder is not None and is_new and (receiver := describe_receiver(embedder)) is not None:
-        warn(receiver)
-    return embedder

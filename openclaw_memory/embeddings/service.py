@@ -1,22 +1,27 @@
-"""Describe an embedding service: its address, its limits, the function that sends a request, and its failures."""
+"""Describe an embedding service, send it requests of REST interfaces, and read its answers and failures."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from openclaw_memory.embeddings.vectors import MAX_DIMENSIONS, describe_install, import_package
+from openclaw_memory.embeddings.vectors import MAX_DIMENSIONS, UNLIMITED, describe_install, import_package
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.text.redaction import redact
+
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=UNLIMITED)]
+Dimensions: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_DIMENSIONS)]
 
 
 class Limits(Struct, frozen=True):
@@ -118,17 +123,6 @@ def require_key(provider: str, key: str | None, *variables: str, package: str = 
     return key
 
 
-def check_numbers(provider: str, **options: int | None) -> None:
-    """Raise EmbedderError for an option below 1, or too many dimensions; None is the provider's default."""
-    for name, number in options.items():
-        if number is not None and number < 1:
-            raise EmbedderError(f"embedder {provider!r} cannot be asked with {name}={number}; it must be at least 1")
-        if name == "dimensions" and number is not None and number > MAX_DIMENSIONS:
-            raise EmbedderError(
-                f"embedder {provider!r} cannot be asked with {name}={number}; an index takes up to {MAX_DIMENSIONS}"
-            )
-
-
 def list_settings(
     headers: Mapping[str, str] | None, dimensions: int | None, max_input_tokens: int | None
 ) -> dict[str, Any]:
@@ -137,14 +131,68 @@ def list_settings(
     return {"dimensions": dimensions, "headers": names or None, "max_input_tokens": max_input_tokens}
 
 
+# --- requests ----------------------------------------------------------------------------------------------------
+
+# Twice the largest honest answer: 2,048 vectors of 3,072 dimensions in base64.
+MAX_BYTES = 64 * 2**20
+
+
+async def send_json(client: Any, path: str, body: Mapping[str, Any]) -> Any:
+    """Send a request and return its answer, decoded from JSON.
+
+    Raises:
+        httpx.HTTPStatusError: Its status is not one of success; redirects are not followed.
+        EmbedderError: It is longer than any honest answer.
+    """
+    whole = await read_whole(await client.send(client.build_request("POST", path, json=body), stream=True))
+    return json.loads(whole.raise_for_status().content)  # with NaN, as some servers send
+
+
+async def read_whole(response: Any) -> Any:
+    """Read a streamed response of httpx, or of its fork in OpenAI's SDK, and return it with its content.
+
+    Raises:
+        EmbedderError: It is longer than any honest answer.
+    """
+    content = bytearray()
+    async with aclosing(response):
+        async for part in response.aiter_raw():  # never unpacked: a small answer may hide gigabytes
+            content += part
+            if len(content) > MAX_BYTES:
+                raise EmbedderError(f"{response.url.host} sent more than {MAX_BYTES:,} bytes; check base_url")
+    response.headers.pop("content-encoding", None)
+    return type(response)(
+        response.status_code, headers=response.headers, content=bytes(content), request=response.request
+    )
+
+
+def order_rows(answer: Any, count: int) -> list[Any]:
+    """Return the vectors of an answer in OpenAI's format, in the order of their indexes, as arrays or lists.
+
+    Raises:
+        EmbedderError: It does not have one row for each index below `count`.
+    """
+    import numpy as np
+
+    rows = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        body = " ".join(str(answer).split())
+        raise EmbedderError(f"an answer came without a list of embeddings; check base_url and model: {body}")
+    by_index = {row.get("index"): row.get("embedding") for row in rows}
+    if len(rows) != count or set(by_index) != set(range(count)):
+        raise EmbedderError(f"{len(rows)} vectors with {len(by_index)} indexes came for {count} texts; each needs one")
+    vectors = [by_index[index] for index in range(count)]
+    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]
+
+
 # --- failures ----------------------------------------------------------------------------------------------------
 
 
 class FailureKind(Enum):
     """Kinds of failures, each with the advice to the user."""
 
-    PASSING = "the next sync asks again"
-    BUSY = "the next sync asks again; a lower embedding.concurrency asks less often"
+    PASSING = "it is asked again later"
+    BUSY = "it is asked again later; a lower concurrency in the provider's options asks less often"
     EXHAUSTED = "refill the account, or choose another provider"
     TOO_LARGE = "set a lower max_items or max_input_tokens in the provider's options"
     REFUSED = "check the model's name and options, or the text"

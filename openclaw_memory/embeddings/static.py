@@ -9,15 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings.static_file import (
-    WORD_START,
-    PieceCutter,
-    check_bytes,
-    map_rows,
-    open_model,
-    read_scales,
-    unpack,
-)
+from openclaw_memory.embeddings import static_file
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
@@ -68,14 +60,14 @@ def is_word(word: str) -> bool:
         word: The word, in lower case; without the file of the model, every one counts as known.
     """
     try:
-        return _load_cutter().is_piece(WORD_START + word)
+        return _load_cutter().is_piece(static_file.WORD_START + word)
     except EmbedderError:
         return True
 
 
 @cache
-def _load_cutter() -> PieceCutter:
-    return PieceCutter(open_model(DATA / f"{MODEL}.oms"))
+def _load_cutter() -> static_file.PieceCutter:
+    return static_file.PieceCutter(static_file.open_model(DATA / f"{MODEL}.oms"))
 
 
 class StaticEmbedder:
@@ -91,7 +83,7 @@ class StaticEmbedder:
     leaves_machine = False
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._file = open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
+        self._file = static_file.open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
         self._is_checked = path is not None
         self.dims = self._file.layout.dims
         self.model = self._file.path.stem
@@ -104,7 +96,7 @@ class StaticEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         if not self._is_checked:
-            check_bytes(self._file, SHA256)
+            static_file.check_bytes(self._file, SHA256)
             self._is_checked = True
         return self._embed(texts)
 
@@ -141,7 +133,7 @@ class StaticEmbedder:
         """Return the numbers of a word's known pieces; a full cache is emptied, and no long word is kept."""
         if (cached := self._pieces_by_word.get(word)) is not None:
             return cached
-        numbers = self._cutter.cut(WORD_START + word)
+        numbers = self._cutter.cut(static_file.WORD_START + word)
         pieces = () if numbers == self._bare_start else tuple(numbers)
         if len(word) <= MAX_CACHED_CHARS:
             if len(self._pieces_by_word) >= MAX_CACHED_WORDS:
@@ -182,20 +174,20 @@ class StaticEmbedder:
     def _get_rows(self, pieces: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Return scales (k,) and rows (k, dims) of these pieces."""
         scales, rows = self._tables
-        return scales.take(pieces), unpack(rows.take(pieces, axis=0), self._file.layout.bits)
+        return scales.take(pieces), static_file.unpack(rows.take(pieces, axis=0), self._file.layout.bits)
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
-        return read_scales(self._file), map_rows(self._file)
+        return static_file.read_scales(self._file), static_file.map_rows(self._file)
 
     @cached_property
-    def _cutter(self) -> PieceCutter:
-        return PieceCutter(self._file)
+    def _cutter(self) -> static_file.PieceCutter:
+        return static_file.PieceCutter(self._file)
 
     @cached_property
     def _bare_start(self) -> list[int]:
         """Return the number of the piece that is a word's start and nothing else, if there is one."""
-        return self._cutter.cut(WORD_START)
+        return self._cutter.cut(static_file.WORD_START)
 
 
 # --- a text in pieces --------------------------------------------------------------------------------------------

@@ -104,9 +104,7 @@ def check_bytes(model: ModelFile, sha256: str) -> None:
 
     actual = hashlib.sha256(model.data).hexdigest()
     if actual != sha256:
-        raise EmbedderError(
-            f"{model.path} is not the file that came with this version: its SHA-256 is {actual}, not {sha256}; {REMEDY}"
-        )
+        raise EmbedderError(f"{model.path} is not this version's file: its SHA-256 is {actual}, not {sha256}; {REMEDY}")
 
 
 def read_pieces(model: ModelFile) -> tuple[array[int], bytes]:

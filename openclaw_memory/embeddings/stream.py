@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
+from openclaw_memory._limited import run_in_own_thread
 from openclaw_memory.embeddings.selection import get_inner
 from openclaw_memory.embeddings.token_codes import pack_tokens
 from openclaw_memory.embeddings.vectors import check_vectors, count_bytes, pack, translate_errors
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     KeyedText: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed
 
 # Texts in one call of an embedder that asks no service.
-TEXTS_PER_CALL = 256
+TEXTS_PER_CALL = 64
 # Requests whose vectors are stored together, for each that may run at once.
 REQUESTS_AHEAD = 4
 
@@ -60,15 +64,7 @@ def find_vectors(
     embedder: Embedder | EmbedderError | None,
     cache: EmbeddingCache | None = None,
 ) -> set[str]:
-    """Return the keys of the vectors that are stored with their codes, or come from the cache.
-
-    Args:
-        store: The store. It gets the vectors that are cached.
-        keys: The keys of texts.
-        identity: The model of the vectors.
-        embedder: The embedder of the others.
-        cache: The cache of all workspaces of the user.
-    """
+    """Return the keys of the vectors that are stored with their codes, or come from the cache."""
     texts = list(keys)
     if not texts:
         return set()
@@ -102,29 +98,36 @@ def find_service(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | 
 
 
 def _call(embedder: Embedder | EmbedderError, texts: Iterable[KeyedText]) -> Iterator[Embedded]:
-    for some in pack(texts, TEXTS_PER_CALL, TEXTS_PER_CALL, lambda _: 1):
-        keys, batch = [key for key, _ in some], [text for _, text in some]
-        if isinstance(embedder, EmbedderError):
-            yield Embedded(keys, None, embedder)
-            continue
-        try:
-            raw, codes = _embed(embedder, batch)
-            vectors = check_vectors(raw, len(batch), f"embedder {embedder.provider} {embedder.model}".strip())
-        except EmbedderError as error:
-            embedder = error
-            yield Embedded(keys, None, error)
+    # A model that gives tokens, which takes long, reads the next texts while those before are packed and stored.
+    ahead = int(isinstance(get_inner(embedder), TokenEmbedder))
+    running, turn = deque[Callable[[], Embedded]](), Lock()
+    for some in chain(pack(texts, TEXTS_PER_CALL >> ahead, 0, lambda _: 0), ([],)):
+        if some:
+            work = partial(_embed, embedder, some, turn)
+            running.append(run_in_own_thread(work).result if ahead else work)
+        while len(running) > (ahead if some else 0):
+            embedded = running.popleft()()
+            embedder = embedded.error or embedder
+            yield embedded
+
+
+def _embed(embedder: Embedder | EmbedderError, batch: list[KeyedText], turn: Lock) -> Embedded:
+    """Embed texts in one call, at its turn, and pack their tokens if the embedder gives tokens."""
+    keys, texts, inner, codes = [key for key, _ in batch], [text for _, text in batch], get_inner(embedder), None
+    if isinstance(embedder, EmbedderError):
+        return Embedded(keys, None, embedder)
+    try:
+        if isinstance(inner, TokenEmbedder):
+            with translate_errors(f"the embedder {inner.provider} {inner.model} failed"):
+                with turn:
+                    raw, tokens = inner.embed_document_tokens(texts)
+                codes = [pack_tokens(text, own) for text, own in zip(texts, tokens, strict=True)]
         else:
-            yield Embedded(keys, vectors, tokens=sum(map(count_bytes, batch)), token_codes=codes)
-
-
-def _embed(embedder: Embedder, texts: list[str]) -> tuple[Matrix, list[bytes] | None]:
-    """Return the vectors of texts, and the codes of their tokens if the embedder gives tokens."""
-    inner = get_inner(embedder)
-    if not isinstance(inner, TokenEmbedder):
-        return embedder.embed_documents(texts), None
-    with translate_errors(f"the embedder {inner.provider} {inner.model} failed"):
-        vectors, tokens = inner.embed_document_tokens(texts)
-        return vectors, [pack_tokens(text, own) for text, own in zip(texts, tokens, strict=True)]
+            raw = embedder.embed_documents(texts)
+        vectors = check_vectors(raw, len(texts), f"embedder {embedder.provider} {embedder.model}".strip())
+    except EmbedderError as error:
+        return Embedded(keys, None, error)
+    return Embedded(keys, vectors, tokens=sum(map(count_bytes, texts)), token_codes=codes)
 
 
 def _ask(service: RemoteEmbedder, texts: Iterable[KeyedText]) -> Iterator[Embedded]:

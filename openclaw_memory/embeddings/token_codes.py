@@ -27,6 +27,9 @@ CODES_VERSION = 1
 # Bits of a token: more found no more (see "What was tried" in benchmarks/README.md).
 BITS = 128
 SEED = 7
+# OpenBLAS shares a product of more multiplications among threads and waits for them: while a model keeps the processors
+# busy, ten times as long as one thread takes for the tokens of a text.
+UNSHARED = 1 << 18
 # A share of a word's weight that is rounding alone.
 NOTHING = 1e-6
 
@@ -71,9 +74,10 @@ def rotate(vectors: Matrix) -> Matrix:
     """Return vectors of shape (n, dims) in the space of the codes, with length 1; shape (n, BITS)."""
     import numpy as np
 
-    rows = np.asarray(vectors, np.float32) @ _make_rotation(vectors.shape[1])
-    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-10)
-    unit: Matrix = (rows / lengths).astype(np.float32)
+    rotation, numbers = _make_rotation(vectors.shape[1]), np.asarray(vectors, np.float32)
+    size = max(1, UNSHARED // rotation.size)
+    rows = np.concatenate([numbers[at : at + size] @ rotation for at in range(0, len(numbers) or 1, size)])
+    unit: Matrix = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-10)
     return unit
 
 
@@ -98,14 +102,11 @@ def weigh_tokens(text: str, spans: NDArray[np.int64], weights: Mapping[str, floa
 
 @lru_cache(maxsize=4)
 def _make_rotation(dims: int) -> Any:
-    """Return the random rotation, shape (dims, BITS): orthogonal as far as there are dimensions.
-
-    Its columns have fixed signs, so that every machine makes the same codes.
-    """
+    """Return the random rotation, shape (dims, BITS), the same on every machine; orthogonal if dims suffice."""
     import numpy as np
 
-    random = np.random.RandomState(SEED).standard_normal((dims, max(BITS, dims)))[:, :BITS]
-    if dims >= BITS:
-        columns, upper = np.linalg.qr(random)
-        random = columns * np.sign(np.diag(upper))
-    return random.astype(np.float32)
+    rows = np.random.RandomState(SEED).standard_normal((dims, max(BITS, dims))).T[:BITS].copy()
+    for at, own in enumerate(rows if dims >= BITS else ()):  # Gram-Schmidt, without BLAS and its threads
+        rows[at] = unit = own / np.sqrt((own**2).sum())
+        rows[at + 1 :] -= np.outer(np.einsum("ij,j->i", rows[at + 1 :], unit), unit)
+    return rows.T.astype(np.float32)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+UNLIMITED = 1_000_000_000  # tokens, of a model that reads any text whole
 MAX_DIMENSIONS = 8192  # of sqlite-vec; the largest models give 4,096
 PROBE = "memory"  # a query that every embedder has a vector for
 # A shorter vector has no direction worth trusting, and is not scaled up; OpenClaw's number.
@@ -56,15 +57,12 @@ def check_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     try:
         matrix = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:  # the last one: an integer of hundreds of digits
-        raise EmbedderError(
-            f"{origin} returned no table of numbers ({error}); it must return one vector of equal length per text"
-        ) from error
+        raise EmbedderError(f"{origin} returned no table of numbers ({error}): return one vector per text") from error
     if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
         raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
     if matrix.shape[1] > MAX_DIMENSIONS:
         raise EmbedderError(
-            f"{origin} returned vectors of {matrix.shape[1]} dimensions; an index takes up to {MAX_DIMENSIONS}: "
-            "choose another model"
+            f"{origin} returned {matrix.shape[1]} dimensions, more than {MAX_DIMENSIONS}: choose another model"
         )
     return normalize(matrix)
 
@@ -104,9 +102,7 @@ def import_package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingExtraError(
-            f"embedder {extra!r} needs a package that cannot be imported ({error}): {describe_install(extra)}"
-        ) from error
+        raise MissingExtraError(f"embedder {extra!r} lacks a package ({error}): {describe_install(extra)}") from error
 
 
 def describe_install(extra: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.embeddings.rest import order_rows, send_json
-from openclaw_memory.embeddings.service import Limits, Service, check_numbers, check_url, list_settings, require_key
+from openclaw_memory.embeddings import service
 
 DEFAULT_MODEL = "voyage-4-large"
 ENDPOINT = "https://api.voyageai.com/v1"
@@ -23,10 +22,10 @@ def create(
     api_key: str | None = None,
     base_url: str | None = None,
     headers: Mapping[str, str] | None = None,
-    dimensions: int | None = None,
-    max_input_tokens: int | None = None,
-    max_items: int | None = None,
-) -> Service:
+    dimensions: service.Dimensions | None = None,
+    max_input_tokens: service.Count | None = None,
+    max_items: service.Count | None = None,
+) -> service.Service:
     """Describe Voyage's embeddings.
 
     Args:
@@ -42,24 +41,22 @@ def create(
         EmbedderError: There is no key, or an option cannot be used.
         MissingExtraError: httpx is not installed.
     """
-    check_numbers("voyage", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
-    key = require_key("voyage", api_key, "VOYAGE_API_KEY")
+    key = service.require_key("voyage", api_key, "VOYAGE_API_KEY")
     name = model or DEFAULT_MODEL
     params: dict[str, Any] = {"model": name, "truncation": False}
-    if dimensions is not None:
-        params["output_dimension"] = dimensions
+    params |= {} if dimensions is None else {"output_dimension": dimensions}
 
     async def send(client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         kind = "query" if as_query else "document"
         body = {**params, "input": texts, "input_type": kind, "encoding_format": "base64"}
-        return order_rows(await send_json(client, "/embeddings", body), len(texts))
+        return service.order_rows(await service.send_json(client, "/embeddings", body), len(texts))
 
-    return Service(
+    return service.Service(
         provider="voyage",
         model=name,
-        endpoint=check_url(base_url or (ATLAS_ENDPOINT if key.startswith(ATLAS_KEY) else ENDPOINT), ENDPOINT),
-        limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or INPUT_TOKENS),
+        endpoint=service.check_url(base_url or (ATLAS_ENDPOINT if key.startswith(ATLAS_KEY) else ENDPOINT), ENDPOINT),
+        limits=service.Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or INPUT_TOKENS),
         send=send,
         headers={**(headers or {}), "Authorization": f"Bearer {key}"},
-        settings=list_settings(headers, dimensions, max_input_tokens),
+        settings=service.list_settings(headers, dimensions, max_input_tokens),
     )

@@ -55,7 +55,6 @@ def headings_outside_code(text: str) -> set[int]:
 def test_chunks_hold_every_line_in_order_and_within_the_limit(text, path, rules):
     chunks = chunk(text, path, rules)
     lines = text.split("\n")
-
     covered = {line for c in chunks for line in range(c.start_line, c.end_line + 1)}
     assert (
         {number for number, line in enumerate(lines, start=1) if line.strip()} <= covered <= {*range(1, len(lines) + 1)}
@@ -78,7 +77,6 @@ def test_chunks_hold_every_line_in_order_and_within_the_limit(text, path, rules)
 @given(NOTES, RULES)
 def test_heading_aware_chunks_are_slices_of_the_file_that_cross_no_heading(text, rules):
     headings = set() if text.startswith("---") else headings_outside_code(text)
-
     for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
         assert text[c.start_char :].startswith(c.text)
         assert not headings & set(range(c.start_line + 1, c.end_line + 1))
@@ -100,14 +98,11 @@ def test_a_blank_file_has_no_chunks(style, text):
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_only_a_line_feed_ends_a_line(style):
     text = "one\u2028still one\x0cstill one\rstill one\ntwo"
-
     (only,) = chunk(text, "memory/x.md", ChunkingConfig(style=style))  # type: ignore[arg-type]
-
     assert (only.start_line, only.end_line) == (1, 2)
 
 
 def test_lines_that_repeat_themselves_do_not_pile_up():
     text = "\n".join(["x"] * 400 + ["y" * 1600] * 40)
     chunks = chunk(text, "memory/a.md", ChunkingConfig(style="lines", tokens=400, overlap_tokens=100_000))
-
     assert max(len(c.text) for c in chunks) <= 3 * 1600

