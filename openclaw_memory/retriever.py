@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService, IndexState
     from openclaw_memory.records.files import RecordFiles
     from openclaw_memory.search import SearchRequest
-    from openclaw_memory.search.citations import CitationChecker
+    from openclaw_memory.search.citation_check import CitationChecker
     from openclaw_memory.search.line_index import LineIndex
     from openclaw_memory.search.results import SearchResults
     from openclaw_memory.types import IndexMeta
@@ -45,15 +45,14 @@ class Retriever:
 
     @cached_property
     def _citations(self) -> CitationChecker:
-        from openclaw_memory.search.citations import CitationChecker
+        from openclaw_memory.search.citation_check import CitationChecker
 
         return CitationChecker(self._workspace, self._service.store)
 
     def search(self, request: SearchRequest) -> SearchResults:
         """Return the results of a request, best first. Expired records are left out, however old the index is."""
-        from openclaw_memory.search.budget import fit_results
         from openclaw_memory.search.request import resolve_request
-        from openclaw_memory.search.results import SearchResults
+        from openclaw_memory.search.results import SearchResults, cut_to_budget
 
         request = resolve_request(request, self._config)
         if not (self._config.sync.before_search or self._service.has_index()):
@@ -65,11 +64,11 @@ class Retriever:
             results = self._search_index(passing)
         if request.max_chars is None:
             return results
-        fitting, omitted = fit_results(results.results, request.max_chars)
+        fitting, omitted = cut_to_budget(results.results, request.max_chars)
         return replace(results, results=fitting, omitted=omitted)
 
     def _search_index(self, request: SearchRequest) -> SearchResults:
-        """Return the results that the files still hold; a damaged index is built again first."""
+        """Return the results that the files still hold; a damaged index is deleted, and built by another try."""
 
         def read() -> tuple[SearchResults, str | None]:
             with self._service.snapshot() as state:
@@ -98,6 +97,7 @@ class Retriever:
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
             max_transcript_share=MAX_TRANSCRIPT_SHARE,
             read_outline=self._citations.read_outline,
+            allow_remote=self._config.embedding.allow_remote,
         )
         results = search(view, request)
         if not (results or results.filtered or state.store.get_files()):
@@ -134,20 +134,19 @@ class Retriever:
             embedder = self._embedders.select_for_search(meta)
         except EmbedderError as error:
             self._service.sync_if_behind()
-            is_other = meta.provider != self._embedders.requested
-            return None, f"keywords alone were searched: {error}", stale or is_other
+            return None, f"keywords alone were searched: {error}", stale or meta.provider != self._embedders.requested
         *parts, difference = self._compared
         if parts != [meta, embedder]:
             current = describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
             self._compared = meta, embedder, (difference := explain_outdated(meta, current))
-        # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
+        # No search builds an index again, which may cost time or money; of the interim one's the vectors are computed.
         if difference is None:
             self._service.sync_if_behind()
         if embedder is None or meta.identity == embedder.identity:
             from openclaw_memory.indexing.changes import explain_missing_vectors
 
             reasons = explain_missing_vectors(self._service.count_missing_vectors(state.store))
-            return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
+            return embedder, _join(*reasons, self._service.explain_interim(meta)), stale or bool(reasons or difference)
         if (reason := self._embedders.unavailable.get(meta.provider)) is not None:
             return None, f"keywords alone were searched: {reason}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from openclaw_memory.search.phrases import compile_phrase, has_phrases
-from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
+from openclaw_memory.search.query import compile_phrase, has_phrases
+from openclaw_memory.search.ranking import boost_keyword_score, merge_scores, scale_bm25, to_z_scores
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, MARKS
 from openclaw_memory.text.terms import split_terms
 from openclaw_memory.types import HitRequest, Hits, SourceHits, StoredChunk
@@ -43,8 +43,8 @@ class Candidate(Struct, frozen=True):
 
     stored: StoredChunk
     score: float
-    text: float
-    vector: float
+    text_score: float
+    vector_score: float
 
 
 class Candidates(Struct, frozen=True, dict=True):
@@ -155,13 +155,7 @@ def _read(
 
 
 def find_excluded(store: Store, request: SearchRequest, languages: Sequence[str]) -> frozenset[int]:
-    """Return the ids of the chunks that hold one of the words that a search leaves out.
-
-    Args:
-        store: The index.
-        request: The search.
-        languages: The languages of the notes.
-    """
+    """Return the ids of the chunks that hold one of the words that a search leaves out."""
     hits = (_find_all_words(store, word, request, languages) for word in request.filter.without)
     return frozenset(chain.from_iterable(hits))
 
@@ -258,18 +252,15 @@ def _score_weighted(
     query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], settings: SearchConfig
 ) -> dict[int, float]:
     """Return OpenClaw's sum of the cosine and the keyword score, boosted or not; a missing score counts 0."""
-    vector = hits.vector or {}
-    # Without a vector search the keyword score is the whole score.
-    text_weight = settings.text_weight if hits.vector is not None else 1.0
-    scores = {}
-    for at in sorted({*hits.text, *vector} & chunks.keys()):
-        keyword, stored = 0.0, chunks[at]
-        if at in hits.text:
-            keyword = scale_bm25(-hits.text[at])  # OpenClaw's formula takes ranks below zero
-            if settings.fusion == "boosted":
-                keyword = boost_keyword_score(query.text, stored.path, stored.chunk.text, keyword)
-        scores[at] = combine_scores(vector.get(at, 0.0), keyword, settings.vector_weight, text_weight)
-    return scores
+    # OpenClaw's formula takes ranks below zero.
+    keyword = {at: scale_bm25(-score) for at, score in hits.text.items() if at in chunks}
+    if settings.fusion == "boosted":
+        for at, score in keyword.items():
+            keyword[at] = boost_keyword_score(query.text, chunks[at].path, chunks[at].chunk.text, score)
+    if hits.vector is None:  # the keyword score is the whole score
+        return keyword
+    vector = {at: score for at, score in hits.vector.items() if at in chunks}
+    return merge_scores(vector, keyword, settings.vector_weight, settings.text_weight)
 
 
 def _choose_best(scores: Mapping[int, float], hits: SourceHits, settings: SearchConfig) -> dict[int, float]:
@@ -292,7 +283,7 @@ def _as_candidates(best: Mapping[int, float], hits: SourceHits, chunks: Mapping[
         for at, score in best.items()
         if at in chunks and (score > -math.inf or _is_adjacent(chunks[at], best, chunks))
     ]
-    return sorted(items, key=lambda item: (-item.score, -item.text, item.stored.path, item.stored.id))
+    return sorted(items, key=lambda item: (-item.score, -item.text_score, item.stored.path, item.stored.id))
 
 
 def _is_adjacent(stored: StoredChunk, best: Mapping[int, float], chunks: Mapping[int, StoredChunk]) -> bool:

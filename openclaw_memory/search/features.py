@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from openclaw_memory.search.line_index import (
-    MEANING_REACH,
-    WORD_REACH,
-    LineIndex,
-    LineTable,
-    Neighbourhood,
-    expand_ranges,
-    measure_rows,
-)
+from openclaw_memory.search.line_index import MEANING_REACH, WORD_REACH, expand_ranges, measure_rows
 from openclaw_memory.search.query import Query
 from openclaw_memory.text.days import get_chunk_day
 from openclaw_memory.text.terms import fold, match_identifier, split_words, stem_word
@@ -36,6 +28,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
     Integers = NDArray[np.int64]
+    from openclaw_memory.search.line_index import LineIndex, LineTable, Neighbourhood
 
 
 # OpenBLAS leaves products of so many multiplications to one thread: others would go on spinning, and cost more.
@@ -69,14 +62,6 @@ class LineVocabulary:
         matches: NDArray[np.intp] = places[self.index.stems[self.numbers]].max(axis=1)
         return matches
 
-    def find_respellings(self, query: Query, stems: NDArray[np.intp]) -> list[tuple[int, int]]:
-        """Return the words that are one of the query with other accents: the row, and the index of that one."""
-        rows = np.flatnonzero(stems >= 0).tolist()
-        candidates = [(row, int(stems[row]), self.index.words[self.numbers[row]]) for row in rows]
-        return [
-            (row, at) for row, at, word in candidates if word != query.words[at] and fold(word) == fold(query.words[at])
-        ]
-
     def take_best(self, scores: Floats) -> Floats:
         """Return the largest score of any word in each line, shape (lines, columns of `scores`), 0 without a word.
 
@@ -95,10 +80,10 @@ class LineVocabulary:
             total[self._filled] = np.add.reduceat(scores[self.rows], self._starts)
         return total
 
-    def find_terms(self, query: Query, stems: NDArray[np.intp]) -> Floats:
+    def find_terms(self, query: Query) -> Floats:
         """Return 1 for each term of the query that a line holds in any form, else 0; shape (lines, stems)."""
         matches = np.zeros((len(self.counts), len(query.stems)), np.float32)
-        places = stems[self.rows]
+        places = self.match_stems(query, query.stems)[self.rows]
         matching = (places >= 0).nonzero()[0]
         matches[self.lines[matching], places[matching]] = 1
         for at, (term, *_) in enumerate(query.stems):
@@ -171,11 +156,6 @@ def match_metadata(table: LineTable, query: Query, terms: Floats) -> Floats:
 
     A path counts in part, and if it holds two of the words: one may be in the names of many notes. Words near the line
     do not count again.
-
-    Args:
-        table: The lines.
-        query: The parsed query.
-        terms: Which terms of the query are in or near each line.
     """
     matches = np.zeros((len(table.chunks), len(query.stems)), np.float32)
     own_share = np.zeros((len(table.chunks), 1), np.float32)
@@ -208,55 +188,45 @@ def match_dates(table: LineTable, query: Query) -> Floats:
 
 
 def compare_words(
-    table: LineTable,
-    vocabulary: LineVocabulary,
-    stems: NDArray[np.intp],
-    terms: Floats,
-    query: Query,
-    neighbourhood: Neighbourhood,
-    dates: Floats,
-) -> tuple[Floats, Floats]:
+    table: LineTable, words: LineVocabulary, terms: Floats, query: Query, neighbourhood: Neighbourhood, dates: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Compare each line with the query by the vectors of their words.
 
     A word of the query that a line holds in any form counts in full, whatever its vector says.
 
     Args:
         table: The lines.
-        vocabulary: Their words.
-        stems: The stem of the query that each word has, as `LineVocabulary.match_stems`.
+        words: Their words.
         terms: Which terms of the query each of them holds, as `LineVocabulary.find_terms`.
         query: The parsed query.
         neighbourhood: The distances between the lines.
         dates: How well each line's day agrees with the dates in the query; it also matches the words of these dates.
 
     Returns:
-        How well similar words match those of the query, 0..1, and the cosine of the meanings.
+        How well similar words match those of the query, 0..1; the cosine of the meanings of the query and of each line
+        with its neighbours; and that of the query's content words and of the line alone.
     """
-    if not len(vocabulary.numbers) or not query.words:
+    if not len(words.numbers) or not query.words:
         nothing = np.zeros(len(table), np.float32)
-        return nothing, nothing
-    index = vocabulary.index
+        return nothing, nothing, nothing
+    index = words.index
     own_numbers, whole = index.number_words(query.words), index.number_words(split_words(query.text))
-    all_words = index.vectors[whole].sum(axis=0, keepdims=True)
-    both: Floats = np.concatenate([index.vectors[own_numbers], all_words])
+    sums = [index.vectors[numbers].sum(axis=0, keepdims=True) for numbers in (own_numbers, whole)]
+    both: Floats = np.concatenate([index.vectors[own_numbers], *sums])
     units: Floats = np.divide(both, measure_rows(both)[:, None], dtype=np.float32)
-    cosines = compute_products(index.vectors, vocabulary.numbers, units)
-    for row, at in vocabulary.find_respellings(query, stems):
-        # What the query's own spelling adds to the meaning of the query, this one adds to that of its line.
-        similarity = float(units[at] @ units[-1]) * float(index.lengths[vocabulary.numbers[row]])
-        cosines[row, -1] = max(float(cosines[row, -1]), similarity)
-    sums = vocabulary.add_up(cosines[:, -1]) / table.vector_lengths[:, 0]
-    meaning = neighbourhood.spread_sum(sums, MEANING_REACH) / table.vector_lengths[:, 1]
+    cosines = compute_products(index.vectors, words.numbers, units)
+    alone, whole_line = (words.add_up(cosines[:, at]) / table.vector_lengths[:, 0] for at in (-2, -1))
+    meaning = neighbourhood.spread_sum(whole_line, MEANING_REACH) / table.vector_lengths[:, 1]
     np.maximum(cosines, 0, out=cosines)
-    cosines /= index.lengths[vocabulary.numbers, None]
+    cosines /= index.lengths[words.numbers, None]
     for at, word in enumerate(query.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
-            cosines[:, at] = vocabulary.numbers == own_numbers[at]
-    best = np.maximum(vocabulary.take_best(cosines)[:, :-1], terms)
+            cosines[:, at] = words.numbers == own_numbers[at]
+    best = np.maximum(words.take_best(cosines[:, :-2]), terms)
     for at, word in enumerate(query.words):
         if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dates)
-    return compute_mean(neighbourhood.spread_maximum(best, WORD_REACH), query.weights), meaning
+    return compute_mean(neighbourhood.spread_maximum(best, WORD_REACH), query.weights), meaning, alone
 
 
 def mark_repeats(table: LineTable, values: Floats, index: LineIndex) -> Floats:

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from openclaw_memory.config.globs import read_paths
+from openclaw_memory.config.path_rules import read_paths
 from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.text.days import get_chunk_day, is_within
 from openclaw_memory.types.conditions import CONFIDENCE, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
@@ -96,9 +96,7 @@ class SearchFilter:
     def asks_metadata(self) -> bool:
         """Return whether the metadata of chunks decide, and not their source or their words alone."""
         limits = (self.since, self.until, self.min_confidence)
-        return any((self.path, self.type, self.key, self.user_id, self.tags)) or any(
-            limit is not None for limit in limits
-        )
+        return any((self.path, self.type, self.key, self.user_id, self.tags)) or {*limits} != {None}
 
     def resolve_days(self, timezone: str | None) -> SearchFilter:
         """Return the filter with days in place of moments.

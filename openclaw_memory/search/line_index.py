@@ -52,9 +52,7 @@ LINE_END, UNKNOWN = -1, -2  # in place of the number of a word
 
 _ASCII_TOKENS = re.compile("[a-z0-9]+|\n")  # as `words` splits
 # What tells two chunks apart: the id of one may be that of another chunk in another index.
-_IDENTITY = attrgetter(
-    "source", "path", "chunk.start_char", "chunk.start_line", "chunk.section", "chunk.context", "chunk.text"
-)
+_IDENTITY = attrgetter(*"source path chunk.start_char chunk.start_line chunk.section chunk.context chunk.text".split())
 _POSITION = attrgetter("source", "path", "chunk.start_char")
 
 

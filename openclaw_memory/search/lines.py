@@ -8,16 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from openclaw_memory.text import markdown_blocks
 from openclaw_memory.text.days import is_date_title
-from openclaw_memory.text.markdown_blocks import (
-    count_front_matter,
-    is_fence,
-    is_item,
-    measure_indent,
-    parse_front_matter,
-    parse_heading,
-    split_blocks,
-)
 from openclaw_memory.text.terms import fold, select_content_words, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT, Span
@@ -38,8 +30,7 @@ _OVER = (
     "geannuleerd|отклонено|отменено|устарело|已取消|已拒绝|已废弃|却下|中止|廃止"
 )
 _STATUS = re.compile(
-    rf"(?:^|[\s(\[|*_-])(?:status|state|estado|statut|статус|状态|状態)[\s*_:：=\"']+(?:{_OVER})(?!\w)",
-    re.IGNORECASE,
+    rf"(?:^|[\s(\[|*_-])(?:status|state|estado|statut|статус|状态|状態)[\s*_:：=\"']+(?:{_OVER})(?!\w)", re.IGNORECASE
 )
 _STATUS_CELL = re.compile(rf"\|[\s*_]*(?:{_OVER})[\s*_]*(?:\||$)", re.IGNORECASE)
 _STRUCK = re.compile(r"~~.+?~~|<(s|del|strike)>.+?</\1>", re.IGNORECASE)
@@ -106,7 +97,7 @@ class Outline(NamedTuple):
 
 def _list_subject(text: str) -> list[str]:
     """Return the content words of a statement; none of a heading or a question."""
-    is_statement = parse_heading(text) is None and not is_question(text)
+    is_statement = markdown_blocks.parse_heading(text) is None and not is_question(text)
     return select_content_words(_NOW.sub(" ", text)) if is_statement else []
 
 
@@ -141,16 +132,16 @@ def _list_frames(texts: Sequence[str]) -> Iterator[tuple[int, Frame]]:
     """Yield the places of lines that have a frame, each with it."""
     items: list[tuple[int, int]] = []  # indent and place of each item that is not yet ended
     code = range(0)
-    for kind, first, stop in split_blocks(texts):
+    for kind, first, stop in markdown_blocks.split_blocks(texts):
         own, heads = range(0), tuple[int, ...]()
         for at in range(first, stop):
-            is_new_item = kind == "item" and is_item(texts[at])
+            is_new_item = kind == "item" and markdown_blocks.is_item(texts[at])
             if at == first or is_new_item:
-                indent = measure_indent(texts[at])
+                indent = markdown_blocks.measure_indent(texts[at])
                 items = [item for item in items if item[0] < indent]
             if at == first and kind == "fence":
                 own = code = range(first, stop)
-                heads = (first, stop - 1) if is_fence(texts[stop - 1]) else (first,)
+                heads = (first, stop - 1) if markdown_blocks.is_fence(texts[stop - 1]) else (first,)
             elif at == first and kind == "table":
                 heads = (first, first + 1)
             elif at == first and kind == "text" and not items and texts[at].startswith(("    ", "\t")):
@@ -164,8 +155,8 @@ def _list_frames(texts: Sequence[str]) -> Iterator[tuple[int, Frame]]:
 
 def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[tuple[int, int]]:
     """Yield the places of outdated lines, each with that of the line that marks it."""
-    front = count_front_matter(texts)
-    if re.match(_OVER, parse_front_matter(texts[:front]).get("status", "").casefold()):
+    front = markdown_blocks.count_front_matter(texts)
+    if re.match(_OVER, markdown_blocks.parse_front_matter(texts[:front]).get("status", "").casefold()):
         mark = next((at for at, text in enumerate(texts[:front]) if _STATUS.search(text)), 0)
         yield from ((at, mark) for at in range(len(texts)))
     headings = [(-1, 0, "")]
@@ -173,7 +164,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
         heads, code = frames.get(at, NO_FRAME)
         if code:
             continue
-        if heading := parse_heading(text):
+        if heading := markdown_blocks.parse_heading(text):
             headings.append((at, *heading))
         if not _MARKED.search(text):
             continue
@@ -193,7 +184,7 @@ def _find_marks(texts: Sequence[str], frames: Mapping[int, Frame]) -> Iterator[t
 
 def _find_section_end(texts: Sequence[str], frames: Mapping[int, Frame], at: int, level: int) -> int:
     """Return the place of the next heading of this level or above, or that after the last line."""
-    below = ((own, parse_heading(texts[own])) for own in range(at + 1, len(texts)))
+    below = ((own, markdown_blocks.parse_heading(texts[own])) for own in range(at + 1, len(texts)))
     ends = (own for own, heading in below if heading and heading[0] <= level and not frames.get(own, NO_FRAME).code)
     return next(ends, len(texts))
 
@@ -241,7 +232,7 @@ def split_lines(chunks: Sequence[StoredChunk]) -> list[Line]:
 
 def find_open_code(texts: Sequence[str]) -> int:
     """Return the index of the line that opens code which is not closed, or the number of lines."""
-    fences = [at for at, text in enumerate(texts) if is_fence(_QUOTE.sub("", text))]
+    fences = [at for at, text in enumerate(texts) if markdown_blocks.is_fence(_QUOTE.sub("", text))]
     return fences[-1] if len(fences) % 2 else len(texts)
 
 
@@ -320,12 +311,12 @@ def find_idle_front_matter(texts: Sequence[str], numbers: Sequence[int], query_w
         query_words: The words of the query, lower case. One that begins as the name of a field does names it.
     """
     whole = [text for at, text in enumerate(texts) if numbers[at] == numbers[0] + at]
-    stop = count_front_matter(whole)
+    stop = markdown_blocks.count_front_matter(whole)
     if not any(map(has_content, texts[stop:])):
         return []
     idle, is_named = [], False
     for at, text in enumerate(whole[:stop]):
-        if names := parse_front_matter([text]):  # else an item of the field above it
+        if names := markdown_blocks.parse_front_matter([text]):  # else an item of the field above it
             parts = [word for name in names for word in split_words(name)]
             is_named = any(_is_alike(part, word) for part in parts for word in query_words)
         if not is_named:

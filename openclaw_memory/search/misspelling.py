@@ -30,11 +30,6 @@ def replace_misspelt(store: Store, query: Query, today: date | None) -> tuple[Qu
     """Return a query with words of the notes in place of misspelt ones, and how they were read; "" if none is.
 
     A word is misspelt if no chunk holds it in any form, and the bundled model does not know it.
-
-    Args:
-        store: The index, in the state of the search.
-        query: The parsed query.
-        today: The day of the search.
     """
     if not (readings := _find_readings(store, query)):
         return query, ""

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from openclaw_memory.embeddings.reranking import RERANKED
 from openclaw_memory.search.candidates import Candidate, Candidates
 from openclaw_memory.search.features import (
     ChunkSpans,
@@ -53,7 +54,8 @@ from openclaw_memory.search.lines import (
     strip_role,
 )
 from openclaw_memory.search.query import Query
-from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of_vector
+from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, scale_bm25, share_of_vector
+from openclaw_memory.search.request import limit_passage
 from openclaw_memory.text.markdown_blocks import count_front_matter, parse_heading
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SearchResult, StoredChunk
@@ -76,9 +78,9 @@ ATTRIBUTION = 1.6
 # In some scripts vectors find any two lines near: so much of what they find in the middle line of all says nothing. Of
 # few lines all may answer: with so many, half of it counts.
 BACKGROUND, FEW_LINES = 0.5, 10
-# A result is weak below this score, which estimates how likely the notes answer: where it is less than one to two, they
-# may not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`. What is
-# worth nearly as much as a best result that is not weak is not weak either.
+# A result is weak below this score, which estimates how likely the notes answer, unless the best result is strong and
+# it is worth nearly as much. Most questions without an answer fall below, and a tenth of the others:
+# `benchmarks/calibration.py`.
 WEAK_BELOW, NEARLY = 0.3, 0.8
 # What keywords alone put first with this confidence is among the first two results, or what they value as much.
 LIKELY, AS_GOOD = 0.5, 0.1
@@ -89,8 +91,8 @@ MAX_EXPONENT = 700.0  # exp(710) is beyond any float
 REPEAT_PENALTY = 2.0
 # The nearest chunk is so by far if it leads by this share of the way from the nearest candidate to the farthest.
 FAR_NEARER = 0.15
-# So much more than any line is worth that the nearness of chunks goes first.
-FIRST_BY_CHUNK = 1000.0
+# How much nearness counts where passages are ranked by it: more than all that a line is worth.
+NEARNESS = 60.0
 # MMR, age and a task choose among this many times the results.
 POOL = 4
 FENCES = ("---", "...")  # around front matter
@@ -99,6 +101,8 @@ FENCES = ("---", "...")  # around front matter
 REACH, DROP, DISTANCE_COST = 40, 5.0, 0.1
 # How many runs of lines a result has at most, and how many characters between two of them are shown with them.
 MAX_RUNS, SMALL_GAP = 3, 140
+# An answer is a list if so many files have a line that is worth so much less than the best one at most.
+LIST_FILES, LIST_DROP = 4, 4.0
 # What a line loses that is struck out or of a plan that was dropped: what holds comes first.
 OVER_PENALTY = 5.0
 # An answer of the assistant comes behind every note that is worth as much but for this.
@@ -180,7 +184,7 @@ def rank_lines(
     tokens: QueryTokens | None,
     *,
     has_chunk_vectors: bool,
-    read_outline: ReadOutline = lambda _path: None,
+    read_outline: ReadOutline,
 ) -> list[SearchResult]:
     """Return the best lines of each place in the candidates, best first.
 
@@ -201,8 +205,7 @@ def rank_lines(
     by_vector = candidates.has_vectors and index.word_vectors is not None and _has_word_vectors(query, index)
     vocabulary, spans = LineVocabulary(table, index), ChunkSpans(chunks, table)
     neighbourhood = Neighbourhood(table.middles, table.blocks)
-    stems = vocabulary.match_stems(query, query.stems)
-    terms = vocabulary.find_terms(query, stems)
+    terms = vocabulary.find_terms(query)
     near_terms = neighbourhood.spread_maximum(terms, TERM_REACH)
     features = {
         "keyword": score_keywords(chunks, spans, candidates.text_scores),
@@ -220,22 +223,27 @@ def rank_lines(
         if tokens is not None:
             near, whole = compare_tokens(tokens, chunks, table, neighbourhood)
             features |= {"tokens": near, "chunk_tokens": spans.take_best(whole)}
-        compared = compare_words(table, vocabulary, stems, terms, query, neighbourhood, features["date"])
-        features |= zip(("words", "meaning"), compared, strict=True)
+        features["words"], features["meaning"], own_meaning = compare_words(
+            table, vocabulary, terms, query, neighbourhood, features["date"]
+        )
     weights = KEYWORD if not by_vector else HYBRID if tokens is None else LATE
     values = _weigh(features, weights)
-    finder = PassageFinder(table, query, settings, read_outline)
+    files = {*table.files[values >= values.max() - LIST_DROP].tolist()}
+    max_chars = limit_passage(settings.snippet_chars, request.max_chars, is_list=len(files) >= LIST_FILES)
+    finder = PassageFinder(table, query, settings.snippet_chars, max_chars, read_outline)
     pool = _count_pool(request)
     unlike = np.subtract(values, REPEAT_PENALTY * mark_repeats(table, values, index), dtype=np.float32)
     passages = finder.find(unlike, pool)
     confidence = _estimate_confidence(passages[0], values, features, weights) if passages else 0.0
     turn = _take_turn(candidates, confidence, has_chunk_vectors=has_chunk_vectors)
+    nearness = score_nearness(chunks, spans, candidates.cosines) if turn else None
+    if by_vector and turn != 1 and confidence < WEAK_BELOW and not features["name"].any():
+        turn, nearness = 1, own_meaning
     if by_vector and (likely := _find_likely(finder, features, passages[: turn or 2])) is not None:
         passages, turn = _alternate(passages, [likely], 1), turn and 2
-    if turn is not None:
-        near = score_nearness(chunks, spans, candidates.cosines)
-        by_chunk = finder.find(np.add(FIRST_BY_CHUNK * near, values, dtype=np.float32), pool if turn == 1 else 1)
-        passages = _alternate(passages, by_chunk if turn == 1 else by_chunk[:1], turn)
+    if turn and nearness is not None:
+        by_nearness = finder.find(np.add(NEARNESS * nearness, values, dtype=np.float32), pool if turn == 1 else 1)
+        passages = _alternate(passages, by_nearness if turn == 1 else by_nearness[:1], turn)
     results = []
     for passage in passages:
         raw = {name: float(feature[passage.best]) for name, feature in features.items()}
@@ -273,8 +281,10 @@ def _weigh(features: Mapping[str, Floats], weights: Weights) -> Floats:
 
 
 def _count_pool(request: SearchRequest) -> int:
-    """Return how many results to make: more than asked for if MMR, age or a task will select among them."""
+    """Return how many results to make: more than asked for if MMR, age, a task or a model will select among them."""
     settings = request.settings
+    if settings.rerank is not None:
+        return max(settings.max_results, RERANKED)
     is_final = settings.mmr is None and settings.half_life_days is None and not request.has_task
     return settings.max_results * (1 if is_final else POOL)
 
@@ -310,11 +320,6 @@ def _alternate(by_line: Sequence[Passage], by_chunk: Sequence[Passage], turn: in
     """Return passages of two rankings by turns, valued in the order of the first one.
 
     One that shares a line with one before it, or shows nothing new, is left out.
-
-    Args:
-        by_line: The first ranking.
-        by_chunk: The second one.
-        turn: How many passages of the first ranking come before the first one of the second.
     """
     passages: list[Passage] = []
     taken: set[int] = set()
@@ -361,10 +366,10 @@ class PassageFinder:
     """Finds the best passages of a table of lines, for several values of the lines."""
 
     def __init__(
-        self, table: LineTable, query: Query, settings: SearchConfig, read_outline: ReadOutline = lambda _path: None
+        self, table: LineTable, query: Query, most_chars: int, max_chars: int, read_outline: ReadOutline
     ) -> None:
         self._table, self._words, self._asked = table, query.words, normalise_line(query.text)
-        self._max_chars, self._most_chars = settings.passage_chars, settings.snippet_chars
+        self._max_chars, self._most_chars = max_chars, most_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._places, self._numbers = table.places.tolist(), table.numbers.tolist()
         self._aside = _find_aside(table, query.words)
@@ -615,19 +620,20 @@ def list_chunks(candidates: Candidates, request: SearchRequest) -> list[SearchRe
                 last -= len(text) - len(text.rstrip("\n"))
                 text = remove_blank_lines(text.strip("\n"))
             snippet = truncate_utf16(text, settings.snippet_chars).rstrip("\r\n")
-            share = _share_vector(candidate, settings)
-            parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text, VECTOR_SHARE: share}
+            keyword = scale_bm25(-candidate.text_score) if candidate.text_score else 0.0
+            share = _share_vector(candidate, keyword, settings)
+            parts = {VECTOR_SCORE: candidate.vector_score, TEXT_SCORE: keyword, VECTOR_SHARE: share}
             confidence: Confidence = "weak" if score < WEAK_CHUNK_BELOW else "strong"
             results.append(SearchResult(stored.path, first, last, score, snippet, source, parts, confidence=confidence))
     return results
 
 
-def _share_vector(candidate: Candidate, settings: SearchConfig) -> float:
+def _share_vector(candidate: Candidate, keyword: float, settings: SearchConfig) -> float:
     """Return the share of its vector in a chunk's score; z-scores have no parts, so weighted scores replace them."""
-    vector = settings.vector_weight * candidate.vector
+    vector = settings.vector_weight * candidate.vector_score
     if settings.fusion != "standardised":
         return share_of_vector(vector, candidate.score - vector)
-    return share_of_vector(vector, settings.text_weight * candidate.text / (1 + candidate.text))
+    return share_of_vector(vector, settings.text_weight * keyword)
 
 
 def show_beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:

@@ -6,7 +6,7 @@ import math
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from itertools import filterfalse, pairwise
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from openclaw_memory.text.languages import BOUND_WORDS, DAY_WORDS, DEFAULT_LANGU
 from openclaw_memory.text.terms import (
     find_identifiers,
     fold,
+    is_run,
     select_content_words,
     split_query,
     split_words,
@@ -38,7 +39,7 @@ MAX_NAME_CHARS = 200  # a longer question is not the name of a file
 _NAME = re.compile(r"[^\W\d_]+")
 _QUESTION = re.compile(r"[^.!?。！？؟\n]+[?？؟]")
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n+|[。！？]")
-_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
+_FILE_NAME = re.compile(r"(?<![^\s\"'`<>()])[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 _PHRASE = re.compile(r'(?:(?<=\s)|^)"([^"]*)"(?=[\s.,;:!?]|$)')
 _LEFT_OUT = re.compile(r"(?:(?<=\s)|^)-([^\W\d_][^\s\"]*)")
 
@@ -65,13 +66,12 @@ def read_query(typed: str) -> TypedQuery:
     Args:
         typed: The query.
     """
-    phrases = tuple(phrase.strip() for phrase in _PHRASE.findall(typed) if phrase.strip())
+    phrases = tuple(dict.fromkeys(phrase.strip() for phrase in _PHRASE.findall(typed) if phrase.strip()))
     bare = _PHRASE.sub(" ", typed)
-    without = tuple(word.rstrip(".,;:!?") for word in _LEFT_OUT.findall(bare))
+    words = {word.rstrip(".,;:!?"): None for word in _LEFT_OUT.findall(bare)}
     text = _PHRASE.sub(lambda match: match[1], typed) if phrases else typed
-    for word in without:
-        text = re.sub(rf"(?:(?<=\s)|^)-{re.escape(word)}[.,;:!?]*(?=\s|$)", "", text)
-    return TypedQuery(" ".join(text.split()) if phrases or without else typed, phrases, without)
+    text = _LEFT_OUT.sub(lambda match: "" if match[1].rstrip(".,;:!?") in words else match[0], text)
+    return TypedQuery(" ".join(text.split()) if phrases or words else typed, phrases, tuple(words))
 
 
 class Query(Struct, frozen=True):
@@ -141,9 +141,6 @@ def match_file_name(text: str) -> Callable[[Collection[str]], list[str]] | None:
 
     A query names a note if it is its path or file name, or contains its file name with the ending. It never names a
     transcript, whose beginning answers nothing and may be too long to read.
-
-    Args:
-        text: The query.
     """
     names = split_link(text) if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
     names += _FILE_NAME.findall(text)
@@ -185,3 +182,28 @@ def _take_question(text: str) -> str:
     questions = [*_QUESTION.findall(beginning), *_QUESTION.findall(end)]
     last = next((part for part in reversed(_SENTENCE_END.split(end)) if len(part) >= SHORTEST_SENTENCE), end)
     return " ".join(questions) or last
+
+
+def has_phrases(text: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+    """Return whether a text holds each phrase.
+
+    Args:
+        text: The text.
+        patterns: The phrases, as `compile_phrase` returns them.
+    """
+    folded = fold(text)
+    return all(pattern.search(folded) for pattern in patterns)
+
+
+def compile_phrase(phrase: str) -> re.Pattern[str]:
+    """Compile a phrase to a pattern of folded text: case, accents, punctuation and line breaks do not count.
+
+    In a script without spaces a phrase may begin and end anywhere.
+
+    Args:
+        phrase: The phrase, which has a letter or a digit.
+    """
+    parts = re.findall(r"[^\W_]+", fold(phrase))
+    start = "" if is_run(parts[0][0]) else r"(?<![^\W_])"
+    end = "" if is_run(parts[-1][-1]) else r"(?![^\W_])"
+    return re.compile(start + r"[\W_]+".join(map(re.escape, parts)) + end)

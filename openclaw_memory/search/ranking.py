@@ -79,9 +79,14 @@ def to_z_scores(values: Mapping[int, float], ids: Sequence[int]) -> list[float]:
     return [(value - mean) / deviation if deviation > 1e-12 else 0.0 for value in filled]
 
 
-def combine_scores(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
-    """Return the weighted sum of two scores; a search that did not find the chunk counts 0."""
-    return vector_weight * vector + text_weight * keyword
+def merge_scores(
+    vector: Mapping[Item, float], keyword: Mapping[Item, float], vector_weight: float, text_weight: float
+) -> dict[Item, float]:
+    """Return the weighted sum of the two scores of each item; a search that did not find it counts 0."""
+    return {
+        item: vector_weight * vector.get(item, 0.0) + text_weight * keyword.get(item, 0.0)
+        for item in dict.fromkeys((*vector, *keyword))
+    }
 
 
 def share_of_vector(vector: float, keyword: float) -> float:
@@ -100,14 +105,7 @@ def decay_score(score: float, age_days: float, half_life_days: float) -> float:
 def apply_age(
     results: Iterable[SearchResult], chunks: Sequence[StoredChunk], half_life_days: float, now: datetime
 ) -> list[SearchResult]:
-    """Return results with scores that have fallen with their age; without a day they have not.
-
-    Args:
-        results: The results.
-        chunks: The chunks that they come from.
-        half_life_days: The age at which a result has lost half of its score.
-        now: The moment from which age is counted.
-    """
+    """Return results with scores that have fallen with their age; without a day they have not."""
     aged = []
     for result in results:
         own = next((stored for stored in chunks if has_line_in(result, stored)), None)

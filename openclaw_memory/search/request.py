@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from openclaw_memory.config.sections import MAX_RESULTS, SECTIONS, SearchConfig, check_section
+from openclaw_memory.config.sections import MAX_RESULTS, SearchConfig, check_section
 from openclaw_memory.errors import ConfigError, QueryError, suggest
 from openclaw_memory.search.filters import SearchFilter, check_share, make_chunk_filter, read_value
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
 BUDGET_PASSAGE_CHARS = 300
+# Of a list over several notes a small budget takes so many passages, each of so many characters at least.
+LIST_PASSAGES, LIST_PASSAGE_CHARS = 14, 120
 # Settings that one search may have otherwise: not those that are arguments, nor the memory that searches share.
 SETTINGS_OF_A_SEARCH = frozenset(SearchConfig.__struct_fields__) - {"max_results", "min_score", "memory_mb"}
 _OPTIONS = (
@@ -55,7 +57,8 @@ class SearchOptions:
                 raise QueryError(f"{name} must be {words}, not a value of type {type(value).__name__}")
         settings = dict(self.settings or {})
         if unknown := [name for name in settings if name not in SETTINGS_OF_A_SEARCH]:
-            raise QueryError(_explain_refusal(str(unknown[0])))
+            hint = suggest(str(unknown[0]), names := sorted(SETTINGS_OF_A_SEARCH))
+            raise QueryError(f"a search has no setting '{unknown[0]}': {hint}settings are {', '.join(names)}")
         object.__setattr__(self, "settings", settings)
 
     @classmethod
@@ -105,18 +108,8 @@ class SearchRequest:
         return bool((self.options.task or "").strip())
 
 
-class BudgetSettings(SearchConfig, frozen=True):
-    """Settings of a search with a budget: lines are joined to shorter passages than a snippet may be."""
-
-    passage_chars: int = BUDGET_PASSAGE_CHARS  # a property of all others
-
-
 def resolve_request(request: SearchRequest, config: MemoryConfig) -> SearchRequest:
     """Return a request with the settings and the test of chunks that follow from it.
-
-    Args:
-        request: The arguments of a search.
-        config: The settings of the memory.
 
     Raises:
         QueryError: An argument of the search is not valid; the message names it.
@@ -136,10 +129,6 @@ def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfi
     A `min_score` of the request is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter,
     and there are as many as fill it; whole chunks stay as they are.
 
-    Args:
-        request: The arguments of a search.
-        settings: The configured settings.
-
     Raises:
         QueryError: An argument of the search is not valid; the message names it.
     """
@@ -147,20 +136,32 @@ def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfi
         raise QueryError(f"query must be a string, not {type(request.query).__name__}")
     settings = _apply_settings(settings, request.options.settings)
     if request.max_chars is not None:
-        max_chars = _check_count("max_chars", request.max_chars)
+        max_chars = check_count("max_chars", request.max_chars)
         if settings.answer == "lines":
             most = min(settings.snippet_chars, max_chars)
-            length = min(BUDGET_PASSAGE_CHARS, most)
-            count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
-            values: dict[str, Any] = structs.asdict(settings) | {"snippet_chars": most, "max_results": count}
-            settings = BudgetSettings(**values, passage_chars=length)
+            shortest = limit_passage(most, max_chars, is_list=True)
+            count = min(math.ceil(1.25 * max_chars / shortest), MAX_RESULTS)
+            settings = structs.replace(settings, snippet_chars=most, max_results=count)
     if request.max_results is not None:
-        settings = structs.replace(
-            settings, max_results=min(_check_count("max_results", request.max_results), MAX_RESULTS)
-        )
+        count = check_count("max_results", request.max_results)
+        settings = structs.replace(settings, max_results=min(count, MAX_RESULTS))
     if request.min_score is not None:
         settings = structs.replace(settings, min_score=check_share("min_score", request.min_score))
     return settings
+
+
+def limit_passage(snippet_chars: int, max_chars: int | None, *, is_list: bool) -> int:
+    """Return the most characters that lines are joined to.
+
+    Args:
+        snippet_chars: The most characters of a snippet.
+        max_chars: The most characters of all snippets; None for any number.
+        is_list: Whether the answer is a list over several notes.
+    """
+    if max_chars is None:
+        return snippet_chars
+    length = max(LIST_PASSAGE_CHARS, max_chars // LIST_PASSAGES) if is_list else BUDGET_PASSAGE_CHARS
+    return min(snippet_chars, BUDGET_PASSAGE_CHARS, length)
 
 
 def with_time_zone(now: object) -> datetime.datetime | None:
@@ -174,7 +175,8 @@ def with_time_zone(now: object) -> datetime.datetime | None:
     return now if now is None or now.tzinfo else now.astimezone()
 
 
-def _check_count(name: str, value: object) -> int:
+def check_count(name: str, value: object) -> int:
+    """Return a whole number of at least 1; raise QueryError for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}")
     return value
@@ -192,13 +194,3 @@ def _apply_settings(settings: SearchConfig, overrides: Mapping[str, Any] | None)
     if wrong := [notice for notice in notices if "were scaled" not in notice]:
         raise QueryError(f"settings of a search: {wrong[0].rpartition(': ')[0]}")
     return changed
-
-
-def _explain_refusal(name: str) -> str:
-    if name in {"max_results", "max_chars", "min_score"}:
-        return f"{name} is an argument of a search and none of its settings: search(query, {name}=...)"
-    for part in ("chunking", "embedding"):  # an index is built with these parts of the configuration
-        if name in SECTIONS[part].__struct_fields__:
-            return f"{name} cannot differ for one search: set {part}.{name} in another config, and sync"
-    names = sorted(SETTINGS_OF_A_SEARCH)
-    return f"a search has no setting {name!r}: {suggest(name, names)}settings are {', '.join(names)}"

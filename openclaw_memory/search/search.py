@@ -5,32 +5,27 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from openclaw_memory.embeddings.reranking import rerank_results
 from openclaw_memory.embeddings.selection import embed_query
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.search.candidates import Candidates, find_candidates, find_excluded
-from openclaw_memory.search.day_results import explain_missing_day, keep_mentions, list_days
+from openclaw_memory.search.candidates import EVERY, Candidates, find_candidates, find_excluded
 from openclaw_memory.search.features import weigh_tokens
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.lines import Outline
 from openclaw_memory.search.misspelling import replace_misspelt
 from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginning
-from openclaw_memory.search.phrases import show_phrases
 from openclaw_memory.search.query import Query, match_file_name, parse_query
-from openclaw_memory.search.ranking import (
-    apply_age,
-    apply_task,
-    has_common_line,
-    order_results,
-    select_results,
-)
-from openclaw_memory.search.results import SearchResults
+from openclaw_memory.search.ranking import apply_age, apply_task, has_common_line, order_results, select_results
+from openclaw_memory.search.results import SearchResults, show_phrases
+from openclaw_memory.text.days import DayRange, find_dates, get_chunk_day, get_path_day
 from openclaw_memory.text.front_matter import fold_name, split_link
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE
 from openclaw_memory.text.terms import split_words, stem_word
@@ -39,8 +34,10 @@ from openclaw_memory.types.conditions import NAMES
 
 if TYPE_CHECKING:
     from openclaw_memory.search.request import SearchRequest
-    from openclaw_memory.types import Embedder, Store, Vector
+    from openclaw_memory.types import Embedder, Store, StoredChunk, Vector
     from openclaw_memory.types.index import TokenVectors
+
+LEAST_SCORE, STEP = 0.5, 0.01  # of what there is of a day: what is older ranks behind
 
 
 class IndexView(Struct, frozen=True, kw_only=True):
@@ -56,6 +53,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
         max_transcript_share: The share of results, 0..1, that transcripts have at most (one where it comes to less),
             unless notes leave places over.
         read_outline: Returns the outline of a note by its path, if there is one.
+        allow_remote: Whether a reranker may send text to another machine.
     """
 
     store: Store
@@ -66,6 +64,7 @@ class IndexView(Struct, frozen=True, kw_only=True):
     has_chunk_vectors: bool = False
     max_transcript_share: float = 1.0
     read_outline: Callable[[str], Outline | None] = lambda _path: None
+    allow_remote: bool = True
 
 
 def search(index: IndexView, request: SearchRequest) -> SearchResults:
@@ -82,7 +81,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
     query = parse_query(request.query, index.languages, today)
     query, reading = replace_misspelt(index.store, query, today)
     is_about_days = query.is_about_days and not request.filter.phrases
-    days = list_days(index.store, query, request) if is_about_days else []
+    days = _list_days(index.store, query, request) if is_about_days else []
     task = parse_query(request.options.task or "", index.languages) if request.has_task else None
     counted, reason = [*chain(*task.stems)] if task else (), None
     try:
@@ -115,19 +114,20 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         )
     if request.filter.phrases:
         results = show_phrases(results, candidates.chunks, request.filter.phrases)
+    results, rerank_failure = rerank_results(results, query.text, query.words, settings.rerank, index.allow_remote)
     if task is not None and results:
         task = task.weigh(candidates.frequencies, candidates.chunk_count)
-        similarities, failure = _compare_task(task, candidates, index)
-        results, reason = apply_task(results, candidates.chunks, similarities), failure or reason
+        similarities, task_failure = _compare_task(task, candidates, index)
+        results, reason = apply_task(results, candidates.chunks, similarities), task_failure or reason
     beginnings = _show_named(index, query, request, candidates)
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
     if is_about_days:
-        mentions = keep_mentions(results, query, today)
+        mentions = [own for own in results if _has_mention(own.snippet, query, today)]
         results = [*days, *(own for own in mentions if not any(has_common_line(own, first) for first in days))]
     if query.dates and not days:
-        reason = explain_missing_day(index.store, query, candidates.chunks, today) or reason
+        reason = _explain_missing_day(index.store, query, candidates.chunks, today) or reason
     ordered = order_results(results, query.text, settings.mmr)
     selected = select_results(ordered, settings, index.max_transcript_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)
@@ -139,7 +139,7 @@ def search(index: IndexView, request: SearchRequest) -> SearchResults:
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
         filtered=filtered,
-        reason="; ".join(filter(None, (reading, reason))) or None,
+        reason="; ".join(filter(None, (reading, reason, rerank_failure))) or None,
         min_score=settings.min_score,
         rejected=tuple(below[:filtered]) if request.options.explain else (),
     )
@@ -197,3 +197,52 @@ def _show_named(index: IndexView, query: Query, request: SearchRequest, candidat
         if chunks and is_allowed and only.source in (None, chunks[0].source):
             results.append(show_beginning(chunks, request.settings.snippet_chars))
     return results
+
+
+def _list_days(store: Store, query: Query, request: SearchRequest) -> list[SearchResult]:
+    """List the notes of the days in a query: the newest day first, notes before transcripts."""
+    only, passes, excluded = request.filter, request.passes or bool, find_excluded(store, request, query.languages)
+    terms = [term for mention in query.dates for term in mention.list_terms()]
+    hits = store.search_text(terms, EVERY, source=only.source, where=request.where)
+    days: dict[int, date] = {}
+    chunks: list[StoredChunk] = []
+    for stored in store.get_chunks([hit.chunk_id for hit in hits if hit.chunk_id not in excluded]):
+        day = get_chunk_day(stored.path, stored.chunk.metadata)
+        if day is not None and passes(stored.path) and any(mention.has_day(day) for mention in query.dates):
+            days[stored.id] = day
+            chunks.append(stored)
+
+    def rank(stored: StoredChunk) -> tuple[int, str, str]:
+        return -days[stored.id].toordinal(), stored.source, stored.path
+
+    chunks.sort(key=lambda stored: (rank(stored), stored.chunk.start_char))
+    files = islice(groupby(chunks, key=rank), request.settings.max_results)
+    results = [show_beginning(list(own), request.settings.snippet_chars) for _, own in files]
+    return [replace(result, score=max(LEAST_SCORE, 1 - STEP * at)) for at, result in enumerate(results)]
+
+
+def _explain_missing_day(store: Store, query: Query, chunks: Iterable[StoredChunk], today: date) -> str | None:
+    """Return that no chunk is of the days that a query means, and the nearest days of notes; None if one is.
+
+    Files are not named: not everybody who asks may see them.
+    """
+    mention = query.dates[0]
+    day = mention.find_single_day(today)
+    own_days = [get_chunk_day(stored.path, stored.chunk.metadata) for stored in chunks]
+    is_known = any(own and mention.has_day(own) for own in own_days)
+    if len(query.dates) > 1 or is_known or (day is None and not isinstance(mention, DayRange)):
+        return None
+    if day is None and isinstance(mention, DayRange):
+        return f"no note is of a day from {mention.first} to {mention.last}" if query.is_about_days else None
+    days = {own for path, file in store.get_files().items() if file.source == "memory" and (own := get_path_day(path))}
+    if day is None or day in days:
+        return None
+    near = sorted(sorted(days, key=lambda own: (abs((own - day).days), own))[:2])
+    return f"no note is of {day}" + (f"; the nearest are of {' and '.join(map(str, near))}" if near else "")
+
+
+def _has_mention(text: str, query: Query, today: date) -> bool:
+    """Return whether a text names one of the days, months or years that a query means."""
+    dates = find_dates(text)
+    days = [day for mention in dates if (day := mention.find_single_day(today))]
+    return any(mention in dates or any(map(mention.has_day, days)) for mention in query.dates)

@@ -26,24 +26,28 @@ def memory(way, hybrid, keywords):
 
 
 # --- what is found
+WISHES = {
+    "Which hotels would suit my stay on Malta?": "Huge resorts put me off, a small guesthouse is fine.",
+    "Which films would suit my stay at home?": "Horror movies scare the children.",
+}
+OTHERS = "The fence is green.\nRivers carry sand.\n{}\nThe train leaves at noon.\nThe printer needs toner."
+ALIKE = (
+    "It would suit my desk to stay where it is.", "My stay at the office was short.", "The chair may stay upstairs.",
+    "A quiet fan would suit the server.", "The tie would suit my brother.", "A suit would be too warm.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("question", WISHES)
+def test_a_wish_in_other_words_than_the_question_is_before_what_only_shares_words_with_it(remember, question):
+    notes = [OTHERS.format(WISHES[question]), *ALIKE]
+    memory = remember({f"memory/note-{number}.md": text for number, text in enumerate(notes)})
+    assert any(WISHES[question] in result.snippet for result in memory.search(question)[:3])
+
+
 @EITHER
 @pytest.mark.parametrize(
     ("question", "path"),
-    [
-        ("Who has the spare key?", "MEMORY.md"),
-        ("Who services the boiler?", "memory/household.md"),
-        ("Wer hat den Ersatzschlüssel?", "memory/haus.md"),
-        ("Wann wird die Heizung gewartet?", "memory/haus.md"),
-        ("¿Quién tiene la llave de repuesto?", "memory/casa.md"),
-        ("¿Cuando se riega el jardin?", "memory/casa.md"),
-        ("备用钥匙在谁那里？", "memory/zh.md"),
-        ("锅炉什么时候检修", "memory/zh.md"),
-        ("钥", "memory/zh.md"),
-        ("予備の鍵は誰が持っていますか", "memory/ja.md"),
-        ("ボイラーの点検はいつ", "memory/ja.md"),
-        ("예비 열쇠는 누구에게 있습니까?", "memory/ko.md"),
-        ("보일러 점검은 언제 합니까", "memory/ko.md"),
-    ],
+    [row.split("\t") for row in Path(__file__).with_name("questions.tsv").read_text("utf-8").splitlines()],
 )
 def test_a_question_is_answered_in_its_own_language(memory, question, path):
     assert memory.search(question)[0].path == path
@@ -131,11 +135,6 @@ def test_no_more_results_come_than_are_wanted_best_first(memory, count):
     assert 0 < len(scores) <= count
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-
-
-def test_a_few_results_are_the_best_of_many(hybrid):
-    many = hybrid.search("the gauges of the supplier", max_results=6, min_score=0.0)
-    assert hybrid.search("the gauges of the supplier", max_results=2, min_score=0.0).results == many[:2]
 
 
 def test_keywords_alone_find_every_note_that_holds_a_word(keywords):
@@ -248,11 +247,6 @@ def test_mmr_puts_another_thought_before_the_same_one_again(remember):
 
 
 # --- how it came about
-def test_the_parts_of_a_score_make_the_score(hybrid):
-    for result in hybrid.search("Who has the spare key?"):
-        assert result.parts["confidence"] * result.parts["share"] == pytest.approx(result.score)
-
-
 @EITHER
 def test_explaining_adds_parts_and_changes_nothing_else(memory):
     plain = memory.search("Where is E_CAL_DRIFT from 2026-02-26?")
@@ -267,17 +261,12 @@ def test_both_presets_run_on_one_pipeline_and_differ_in_what_they_return(remembe
     text = "# House\n\n" + "".join(f"Room {number} has {number + 3} windows and a grey door.\n" for number in range(40))
     files = {"memory/house.md": text + "\nThe piano tuner is called Ludmila.\n"}
     lines = remember(files, embedder="static").search("Who tunes the piano?")
-    chunks = remember(files, embedder="static", config=MemoryConfig.openclaw()).search("Who tunes the piano?")
+    chunks = remember(files, embedder="static", config=MemoryConfig.openclaw("2026.2")).search("Who tunes the piano?")
     assert "Ludmila" in lines[0].snippet
     assert set(lines[0].parts) == {"confidence", "share", "vector_share"}
-    assert set(chunks[0].parts) == {"vector_score", "text_score", "vector_share"}
+    parts = chunks[0].parts
+    assert chunks[0].score == pytest.approx(0.7 * parts["vector_score"] + 0.3 * parts["text_score"])
     assert chunks[0].snippet.startswith("Room 3")
-
-
-def test_vectors_alone_can_be_asked_for(remember):
-    rules = MemoryConfig(search=SearchConfig(vector_weight=1.0))
-    memory = remember({"memory/a.md": "The zeppelin lands on Friday.\n"}, config=rules)
-    assert memory.search("zeppelin").mode == "vector"
 
 
 # --- files of every size, names, codes and dates

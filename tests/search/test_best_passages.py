@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.config.sections import SearchConfig
 from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.lines import find_spans, has_content, join_lines
 from openclaw_memory.search.passages import PassageFinder
@@ -26,8 +25,8 @@ def find(chunks, values, max_chars=700, count=6, blocks=None):
     table = LineIndex().read(chunks)
     if blocks is not None:
         table.blocks[:] = blocks
-    settings = SearchConfig(snippet_chars=max_chars)
-    return table, PassageFinder(table, parse_query("x"), settings).find(np.array(values, np.float32), count)
+    finder = PassageFinder(table, parse_query("x"), max_chars, max_chars, lambda _path: None)
+    return table, finder.find(np.array(values, np.float32), count)
 
 
 @pytest.mark.parametrize(

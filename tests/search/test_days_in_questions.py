@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from index_files import write_files
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import FilesConfig, SessionsConfig
@@ -19,9 +20,7 @@ NOTES = {
 
 @pytest.fixture
 def memory(tmp_path):
-    for path, text in NOTES.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
+    write_files(tmp_path, NOTES)
     config = MemoryConfig(files=FilesConfig(extra_paths=(".",)), sessions=SessionsConfig(timezone="UTC"))
     with Memory.open(tmp_path, config=config) as memory:
         memory.sync()

@@ -209,12 +209,6 @@ def test_what_cannot_be_filtered_by_is_named(place, wrong, words):
         place[0].search(QUERY, filter=wrong)
 
 
-@pytest.fixture
-def memory(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as opened:
-        yield opened
-
-
 def paths(memory, now=None, **wanted):
     return sorted({one.path for one in memory.search(QUERY, min_score=0, filter=wanted, now=now)})
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_files import write_files
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
@@ -133,9 +134,7 @@ TURNS = st.sampled_from(
 )
 def test_a_snippet_is_what_the_cited_lines_of_the_transcript_say(talk, noted, config, embedder):
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in {"MEMORY.md": "\n".join(noted), "sessions/a.jsonl": transcript(talk)}.items():
-            Path(folder, name).parent.mkdir(exist_ok=True)
-            Path(folder, name).write_text(text, encoding="utf-8")
+        write_files(Path(folder), {"MEMORY.md": "\n".join(noted), "sessions/a.jsonl": transcript(talk)})
         with Memory.open(folder, embedder=embedder, config=config) as memory:
             results = memory.search("is the boiler a word?", min_score=0.0)
             lines = memory.workspace.read("sessions/a.jsonl").split("\n")

@@ -1,65 +1,14 @@
 """A note is found by words of it, typed as people type them, in forty languages and their scripts."""
 
+from pathlib import Path
+
 import pytest
 
 from openclaw_memory import Memory
 
 # Of each language a note, and a question of words that it has, without the accents and signs that many leave out.
-NOTES = {
-    "Albanian": ("Takimi me kontabilistin është të enjten në orën nëntë.", "kontabilistin enjten"),
-    "Amharic": ("ከሂሳብ ሹሙ ጋር ያለው ስብሰባ ሐሙስ ነው።", "ስብሰባ ሐሙስ"),
-    "Arabic": ("الاجتماع مع المُحاسِب يوم الخميس في المكتبة.", "المحاسب المكتبه"),
-    "Armenian": ("Հաշվապահի հետ հանդիպումը հինգշաբթի է։", "հանդիպումը հինգշաբթի"),
-    "Azerbaijani": ("Mühasiblə görüş cümə axşamı günüdür.", "muhasible gorus"),
-    "Bengali": ("হিসাবরক্ষকের সাথে বৈঠক বৃহস্পতিবার।", "বৈঠক বৃহস্পতিবার"),
-    "Bulgarian": ("Срещата със счетоводителя е в четвъртък.", "срещата счетоводителя"),
-    "Burmese": ("စာရင်းကိုင်နှင့်တွေ့ဆုံမှုသည်ကြာသပတေးနေ့ဖြစ်သည်။", "တွေ့ဆုံမှု"),
-    "Catalan": ("La reunió amb el comptable és dijous a les nou.", "reunio comptable"),
-    "Chinese": ("与会计师的会议改到星期四。", "会计师的会议"),
-    "Croatian": ("Sastanak s računovođom je u četvrtak.", "racunovodom cetvrtak"),
-    "Czech": ("Schůzka s účetní je ve čtvrtek v devět.", "schuzka ucetni"),
-    "Danish": ("Mødet med bogholderen er på torsdag.", "modet bogholderen"),
-    "Dutch": ("De afspraak met de boekhouder is donderdag.", "afspraak boekhouder"),
-    "English": ("The meeting with the accountant is on Thursday.", "meeting accountant"),
-    "Estonian": ("Kohtumine raamatupidajaga on neljapäeval.", "kohtumine neljapaeval"),
-    "Finnish": ("Tapaaminen kirjanpitäjän kanssa on torstaina.", "kirjanpitajan torstaina"),
-    "French": ("Le déménagement à Besançon est prévu jeudi.", "demenagement besancon"),
-    "Georgian": ("შეხვედრა ბუღალტერთან ხუთშაბათს არის.", "შეხვედრა ბუღალტერთან"),
-    "German": ("Die Küche wird am Donnerstag von Herrn Müller gestrichen.", "kuche muller"),
-    "Greek": ("Η συνάντηση με τον λογιστή είναι την Πέμπτη.", "συναντηση λογιστη"),
-    "Gujarati": ("હિસાબનીશ સાથેની બેઠક ગુરુવારે છે.", "બેઠક ગુરુવારે"),
-    "Hebrew": ("הַפְּגִישָׁה עם רואה החשבון ביום חמישי.", "הפגישה החשבון"),
-    "Hindi": ("लेखाकार के साथ बैठक गुरुवार को ज़रूर है।", "बैठक जरूर"),
-    "Hungarian": ("A találkozó a könyvelővel csütörtökön lesz.", "talalkozo konyvelovel"),
-    "Icelandic": ("Fundurinn með bókaranum er á fimmtudag.", "fundurinn bokaranum"),
-    "Indonesian": ("Rapat dengan akuntan hari Kamis.", "rapat akuntan"),
-    "Italian": ("La riunione con il commercialista è giovedì.", "riunione giovedi"),
-    "Japanese": ("会計士との打ち合わせは木曜日です。", "打ち合わせは木曜日"),
-    "Kannada": ("ಲೆಕ್ಕಿಗರೊಂದಿಗೆ ಸಭೆ ಗುರುವಾರ ಇದೆ.", "ಸಭೆ ಗುರುವಾರ"),
-    "Khmer": ("ការប្រជុំជាមួយគណនេយ្យករគឺថ្ងៃព្រហស្បតិ៍។", "គណនេយ្យករ"),
-    "Korean": ("회계사와의 회의는 목요일입니다.", "회계사 회의"),
-    "Lao": ("ກອງປະຊຸມກັບນັກບັນຊີແມ່ນວັນພະຫັດ.", "ນັກບັນຊີ"),
-    "Latvian": ("Tikšanās ar grāmatvedi ir ceturtdien.", "tiksanas gramatvedi"),
-    "Lithuanian": ("Susitikimas su buhalteriu yra ketvirtadienį.", "susitikimas ketvirtadieni"),
-    "Norwegian": ("Møtet med regnskapsføreren er på torsdag.", "motet regnskapsforeren"),
-    "Persian": ("جلسه با حسابدار روز پنجشنبه می‌باشد.", "جلسه حسابدار"),
-    "Polish": ("Spotkanie z księgową jest w czwartek w Łodzi.", "ksiegowa lodzi"),
-    "Portuguese": ("A reunião com o contador é na quinta-feira.", "reuniao contador"),
-    "Romanian": ("Întâlnirea cu contabilul este joi.", "intalnirea contabilul"),
-    "Russian": ("Самолёт с бухгалтером прилетает в четверг.", "самолет бухгалтер"),
-    "Serbian": ("Састанак са рачуновођом је у четвртак.", "састанак рачуновођом"),
-    "Slovak": ("Stretnutie s účtovníčkou je vo štvrtok.", "uctovnickou stvrtok"),
-    "Spanish": ("La reunión con Íñigo será el miércoles en Málaga.", "reunion inigo malaga"),
-    "Swahili": ("Mkutano na mhasibu ni Alhamisi.", "mkutano mhasibu"),
-    "Swedish": ("Mötet med bokföraren är på torsdag.", "motet bokforaren"),
-    "Tamil": ("கணக்காளருடன் கூட்டம் வியாழக்கிழமை.", "கூட்டம் வியாழக்கிழமை"),
-    "Telugu": ("అకౌంటెంట్‌తో సమావేశం గురువారం.", "సమావేశం గురువారం"),
-    "Thai": ("การประชุมกับนักบัญชีคือวันพฤหัสบดี", "นักบัญชี"),
-    "Turkish": ("Muhasebeciyle toplantı İstanbul'da perşembe günü.", "toplanti istanbul"),
-    "Ukrainian": ("Зустріч із бухгалтером у четвер.", "зустріч бухгалтером"),
-    "Urdu": ("اکاؤنٹنٹ کے ساتھ ملاقات جمعرات کو ہے۔", "ملاقات جمعرات"),
-    "Vietnamese": ("Cuộc họp với kế toán ở Hà Nội vào thứ năm.", "ke toan ha noi"),
-}
+ROWS = Path(__file__).with_name("scripts.tsv").read_text("utf-8").splitlines()
+NOTES = {language: (text, question) for language, text, question in (row.split("\t") for row in ROWS)}
 SIGNS = {
     "a mark": ("- 🔴 open: the boiler\n- ✅ done: the roof", "🔴 open", "boiler"),
     "an emoji alone": ("Holiday ⭐ in the mountains", "⭐", "Holiday"),

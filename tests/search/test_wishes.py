@@ -31,6 +31,16 @@ def test_within_a_budget_there_are_more_and_shorter_results_that_fill_it(tides):
     assert many[0].score == six[0].score
 
 
+def test_a_small_budget_shows_more_days_of_a_list_than_of_one_answer(remember):
+    aside = "Bo said that the tea was green and that all the trains of the morning had been late by half an hour."
+    hobbies = ("swimming", "judo", "chess", "pottery", "weaving", "rowing", "singing", "archery")
+    days = [f"{aside}\nAna took up {hobby} as a hobby.\n{aside}\n" for hobby in hobbies]
+    memory = remember({f"memory/2026-03-{day:02}.md": text for day, text in enumerate(days, 1)})
+    found = memory.search("Which hobbies does Ana have?", max_chars=500)
+    assert len({result.path for result in found}) >= 5
+    assert aside in memory.search("When did Ana take up judo?", max_chars=500)[0].snippet
+
+
 def test_a_number_and_a_budget_both_hold(tides):
     memory = tides()
     assert len(memory.search("tide of the harbour", max_chars=4000, max_results=2)) == 2

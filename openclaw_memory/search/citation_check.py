@@ -51,9 +51,6 @@ class CitationChecker:
 
         A text that has moved within its note since it was indexed is cited by its present lines; its file is among the
         others too.
-
-        Args:
-            results: The results of a search.
         """
         # A large note, and a long line, bring several results.
         records = cache(lambda: self._store().get_files())

@@ -8,7 +8,7 @@ from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SyncConfig
-from openclaw_memory.search.citations import CitationChecker
+from openclaw_memory.search.citation_check import CitationChecker
 
 CALM = MemoryConfig(sync=SyncConfig(on_search=False))
 QUESTION = "Who has the spare key?"
