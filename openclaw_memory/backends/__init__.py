@@ -31,11 +31,7 @@ class Backend(Protocol):
         ...
 
     def sync(
-        self,
-        *,
-        force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float | None = None,
+        self, *, force: bool = False, progress: Callable[[Progress], None] | None = None, wait: float | None = None
     ) -> SyncReport:
         """Bring the index up to date with the files."""
         ...

@@ -14,16 +14,13 @@ from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.types import Embedder, FileRecord, MemoryFile, Progress, Store
+from openclaw_memory.workspace.paths import is_settled
 
 if TYPE_CHECKING:
     from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.scan import Scan
 
-# Two writes within one tick of the file system's clock leave the same stamps. Linux stamps with its scheduler's tick
-# (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
-TICK_NS = 20_000_000
-COARSE_TICK_NS = 2_000_000_000
 # In the record of a file that was not read to its end; no file has this size.
 UNREAD_SIZE = -1
 # The beginning of the reason why a file that is indexed in part counts as skipped.
@@ -39,7 +36,8 @@ class SyncParts(Struct, frozen=True):
     With `embedder=None` the index is keyword-only; if `trouble` then says why the requested embedder, of the provider
     `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
     exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
-    searches of `priority`. `cache` has the vectors that other workspaces of the user have had embedded.
+    searches of `priority`. `cache` has the vectors that other workspaces of the user have had embedded. With
+    `is_interim` vectors of another embedder are gathered, which no row uses yet.
     """
 
     workspace: Workspace
@@ -51,6 +49,7 @@ class SyncParts(Struct, frozen=True):
     progress: Callable[[Progress], None] | None = None
     priority: SearchPriority = field(default_factory=SearchPriority)
     cache: EmbeddingCache | None = None
+    is_interim: bool = False
 
 
 class Difference(Struct, frozen=True):
@@ -104,10 +103,10 @@ def compare(files: Iterable[MemoryFile], records: Mapping[str, FileRecord]) -> D
             fresh.append(file)
         elif record.vectors_missing is not None or not has_stamp(file, record):
             touched.append(file)
-        elif is_doubtful(record):
-            doubtful.append(file)
-        else:
+        elif is_settled(record.mtime_ns, record.ctime_ns, record.checked_ns):
             unchanged += 1
+        else:
+            doubtful.append(file)
     vanished = tuple(sorted(path for path in records if path not in paths))
     return Difference(tuple(fresh), tuple(touched), tuple(doubtful), vanished, unchanged)
 
@@ -155,23 +154,13 @@ def has_stamp(file: MemoryFile, record: FileRecord) -> bool:
     )
 
 
-def is_doubtful(record: FileRecord) -> bool:
-    """Return whether a file was read so soon after its last write that a later one may have left the same stamp."""
-    last = max(record.mtime_ns, record.ctime_ns)
-    return record.checked_ns - last < (TICK_NS if last % 1_000_000_000 else COARSE_TICK_NS)
-
-
 def count_missing_vectors(files: Mapping[str, FileRecord]) -> dict[str, int]:
     """Return how many files lack vectors, by the reason."""
     return dict(Counter(record.vectors_missing for record in files.values() if record.vectors_missing is not None))
 
 
 def explain_missing_vectors(counts: Mapping[str, int]) -> list[str]:
-    """Return a line for each of the most frequent reasons why files lack vectors, and one for all further reasons.
-
-    Args:
-        counts: How many files lack vectors, by the reason.
-    """
+    """Return a line for each of the most frequent reasons why files lack vectors, and one for all further reasons."""
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     lines = [
         f"{count} file{'' if count == 1 else 's'} without vectors, found by keywords alone: {reason}"

@@ -19,14 +19,7 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import DAMAGED, IN_PART, UNREAD_SIZE
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.days import find_heading_day, get_note_day, get_path_day, is_date_title, list_date_terms
-from openclaw_memory.text.front_matter import (
-    FrontMatter,
-    fold_name,
-    get_embedding,
-    list_names,
-    parse,
-    parse_own_fields,
-)
+from openclaw_memory.text.front_matter import FrontMatter, fold_name, get_embedding, list_names, parse, parse_own_fields
 from openclaw_memory.text.languages import DEFAULT_LANGUAGE, MARKS, UNSTEMMED
 from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.redaction import redact
@@ -304,12 +297,6 @@ def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: 
 
     Its day is left out if its name has it; else it is the one of the field `date` or `created` above its text, or when
     a record was last updated. A note without any of these has none.
-
-    Args:
-        path: The note.
-        text: Its text.
-        document: The document in it, if it is one.
-        mtime_ns: When it was last changed on disk.
     """
     changed = datetime.datetime.fromtimestamp(mtime_ns / _NANOSECONDS, datetime.UTC)
     record = parse(text) if path.startswith(f"{RECORDS_FOLDER}/") else None

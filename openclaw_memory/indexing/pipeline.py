@@ -12,13 +12,7 @@ from msgspec.structs import replace
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_service, find_vectors, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.file_rows import (
-    Piece,
-    is_unchanged,
-    make_note_piece,
-    read_note,
-    split_transcript,
-)
+from openclaw_memory.indexing.file_rows import Piece, is_unchanged, make_note_piece, read_note, split_transcript
 from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, MemoryFile, Progress, Store, SyncReport
 from openclaw_memory.types.files import Skipped
 

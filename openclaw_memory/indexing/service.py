@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from weakref import proxy
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from openclaw_memory._system import check_process
 from openclaw_memory.config.config import MemoryConfig
-from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
+from openclaw_memory.embeddings.selection import INTERIM, QUICK, CircuitBreakerEmbedder, EmbedderSelector, get_preparing
 from openclaw_memory.errors import (
     ConfigError,
     CorruptIndexError,
@@ -31,13 +31,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.background import Background, Ended, SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missing_vectors
-from openclaw_memory.indexing.staleness import (
-    LAST_ERROR,
-    LAST_SYNC,
-    Staleness,
-    encode_sync,
-    make_failure,
-)
+from openclaw_memory.indexing.staleness import LAST_ERROR, LAST_SYNC, Staleness, encode_sync, make_failure
 from openclaw_memory.types import IndexMeta, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
@@ -52,12 +46,15 @@ RECOVERY_SECONDS = 10.0
 MAX_TRIES = 5
 MAX_REPAIRS = 2  # of a damaged index, for one reader
 
-QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
+EMBEDDED = "embedded"  # in the index: how far the vectors of a slow embedder are, or why there are none
+# Its work in the background begins so long after a sync, and again after a failure.
+EMBED_AFTER_SECONDS, EMBED_AGAIN_SECONDS = 1.0, 60.0
 ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
 
 DELETED = "the index was deleted, and was built again"
 
 _Result = TypeVar("_Result")
+ShowProgress: TypeAlias = Callable[[Progress], None]
 
 
 class IndexState(NamedTuple):
@@ -110,6 +107,7 @@ class IndexService:
         self._staleness = Staleness(workspace, config, lambda: service.store())  # noqa: PLW0108 - a method would keep it
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
+        self._embedding = Background(self._embed_quietly)
         if config.sync.on_open:
             self._background.request()
 
@@ -154,10 +152,10 @@ class IndexService:
         if self._has_unerased:  # removed texts are erased, as a sync does at its end
             with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as is_alone:
                 if is_alone:
-                    self.store().prune()
-            self._has_unerased = False
+                    self.store().prune(keep_unused=self.embedders.is_interim(self.store().read_meta()))
+        self._closed = True
+        self._embedding.stop()  # while the store is open, which keeps the vectors under way
         with self._opening:
-            self._closed = True
             watcher, self.watcher = self.watcher, None
             if self._store is not None:
                 self._store.close()
@@ -225,7 +223,7 @@ class IndexService:
             except CorruptIndexError as error:
                 if attempt >= MAX_REPAIRS:
                     raise
-                notice = self._repair(error, is_certain=attempt > 0, is_locked=is_locked)
+                notice = self._delete_if_damaged(error, is_certain=attempt > 0, is_locked=is_locked)
             except IndexReplacedError:
                 pass
         return work(), notice
@@ -240,8 +238,8 @@ class IndexService:
 
         return self.run_recovering(read)[0]
 
-    def _repair(self, error: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
-        """Make the index readable after an error, and return a notice about it, or raise the error."""
+    def _delete_if_damaged(self, error: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
+        """Delete the index if it is damaged, and return a notice about it, or raise the error."""
         if is_locked:
             return self._delete_damaged(error, is_certain=is_certain)
         if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
@@ -265,10 +263,11 @@ class IndexService:
         return self._recovered
 
     def make_searchable(self) -> str | None:
-        """Sync if the index is missing, or its first build was cut short; return the reason if there was one before."""
+        """Sync if there is no whole index, and return the reason if there was one; request vectors that it lacks."""
         stored = self.store().read_meta()
         if stored is not None and stored.complete:
             self._had_index = True
+            self._request_vectors()
             return None
         if not self._builds_before_search:
             return None
@@ -276,7 +275,7 @@ class IndexService:
             return None  # another memory, or process, builds it: the part that exists answers
         reason = DELETED if self._had_index else None
         try:
-            return self.sync().rebuilt or reason
+            return self.sync(reason="search").rebuilt or reason
         except WorkspaceError:
             if self.store().read_meta() is None:
                 raise  # a partial index is better than no answer: `stale` says how much that is worth
@@ -297,14 +296,15 @@ class IndexService:
     def sync(
         self,
         force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: ShowProgress | None = None,
         wait: float | None = None,
-        reason: str = "manual",
+        reason: str = "write",
         prepare: Callable[[Store], None] | None = None,
         only_written: bool = False,
     ) -> SyncReport:
-        """Sync, building a damaged index again; see `Memory.sync`. `reason` is its cause, for the status.
+        """Sync, building a damaged index again; see `Memory.sync`.
 
+        `reason` is its cause, for the status: "manual" and "vectors" wait for the vectors of a slow embedder.
         `prepare` is called with the store first, while no other process can change it. With `only_written` it is enough
         to index the files that were written here, if all of them are known; text that leaves the index is erased from
         its bytes a little later then.
@@ -313,40 +313,38 @@ class IndexService:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
         self.check_open()
         self._make_place()
-        with self.store().lock("sync", wait, self._make_notify(progress)) as is_alone, self._mark_thread():
+        with self.store().lock("sync", wait, self._make_notify(progress)) as is_alone:
             begin, started = self._staleness.mark, time.time()
+            self._sync_thread = threading.get_ident()
             if force:
                 self._staleness.record_failure()
             try:
                 if only_written and (written := self._sync_written(prepare)) is not None:
                     return written
-                work = partial(self._sync_once, force, progress, is_alone, prepare)
+                work = partial(self._sync_once, force, progress, is_alone, prepare, reason in {"manual", "vectors"})
                 report, recovered = self.run_recovering(work, is_locked=True)
             except BaseException as error:
                 self._staleness.record_failure()
                 if not isinstance(error, Ended | KeyboardInterrupt | SystemExit):
                     self._record_error(error)
                 raise
-            if (rebuilt := recovered or self._recovered) is not None:
-                report, self._recovered = replace(report, rebuilt=rebuilt), None
-            self._record_report(report, reason, started)
-            self._staleness.record_sync(report, begin)
-            return report
-
-    @contextmanager
-    def _mark_thread(self) -> Iterator[None]:
-        self._sync_thread = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._sync_thread = None
+            else:
+                if (rebuilt := recovered or self._recovered) is not None:
+                    report, self._recovered = replace(report, rebuilt=rebuilt), None
+                self._record_report(report, reason, started)
+                self._staleness.record_sync(report, begin)
+                self._request_vectors(again=reason == "vectors")
+                return report
+            finally:
+                self._sync_thread = None
 
     def _sync_once(
         self,
         force: bool,
-        progress: Callable[[Progress], None] | None,
+        progress: ShowProgress | None,
         is_alone: bool,
         prepare: Callable[[Store], None] | None,
+        waits: bool,
     ) -> SyncReport:
         from openclaw_memory.indexing.sync import sync
 
@@ -354,20 +352,19 @@ class IndexService:
             prepare(self.store())
         if self._suspects:
             self._forget_suspects(self.store())
-        parts = self._gather_parts(force=force, progress=progress)
+        parts = self._gather_parts(progress, force=force, waits=waits)
         report = sync(parts, force=force, is_alone=is_alone)
         if isinstance(parts.embedder, CircuitBreakerEmbedder) and report.embedded and report.ok:
             parts.embedder.record_success()
         self._has_unerased = False
         return report
 
-    def _gather_parts(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
-        store = self.store()
-        embedder, trouble = self.embedders.select_for_sync(store.read_meta(), force=force)
+    def _gather_parts(self, progress: ShowProgress | None = None, *, force: bool = False, waits: bool) -> SyncParts:
+        embedder, trouble = self.embedders.select_for_sync(self.store().read_meta(), force=force, waits=waits)
         is_quick = embedder is None or embedder.provider in QUICK
         return SyncParts(
             self.workspace,
-            store,
+            self.store(),
             embedder,
             self.config,
             trouble=trouble,
@@ -376,6 +373,7 @@ class IndexService:
             priority=self.priority,
             # Not for vectors that are made sooner than read, nor for those of sealed notes.
             cache=None if is_quick or self.workspace.files.codec.key_id is not None else self.make_cache(),
+            is_interim=self.embedders.has_interim and embedder is not None and embedder.provider == INTERIM,
         )
 
     def make_cache(self) -> EmbeddingCache | None:
@@ -398,7 +396,7 @@ class IndexService:
         if self._suspects or self._staleness.has_failed or len(paths) < len(pending):
             return None
         with suppress(CorruptIndexError, IndexReplacedError):  # a whole sync builds the index again
-            parts = self._gather_parts()
+            parts = self._gather_parts(waits=False)
             if prepare is not None:
                 prepare(parts.store)
             report = sync_paths(parts, chain.from_iterable(paths))
@@ -425,7 +423,7 @@ class IndexService:
             if not isinstance(error, IndexLockedError) and self.has_index():  # a lock would be waited for once more
                 self.store().set_meta(LAST_ERROR, msgspec.json.encode(self.last_error).decode())
 
-    def _make_notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
+    def _make_notify(self, progress: ShowProgress | None) -> Callable[[str], None]:
         def notify(message: str) -> None:
             self.check_open()
             if progress is not None:
@@ -441,6 +439,40 @@ class IndexService:
             self._staleness.ask_again()
         except Exception:  # noqa: BLE001 - whatever it is, it is kept in last_error
             return
+
+    def _request_vectors(self, *, again: bool = False) -> None:
+        """Have the vectors of a slow embedder computed in the background, if the interim one answers."""
+        can_begin = self.config.sync.on_search and self.embedders.has_interim
+        if can_begin and self.embedders.is_interim(self.store().read_meta()):
+            self._embedding.request(EMBED_AGAIN_SECONDS if again else EMBED_AFTER_SECONDS)
+
+    def _embed_quietly(self) -> None:
+        """Compute the vectors of a slow embedder while the interim one answers, then build the index with them."""
+        from openclaw_memory.indexing.sync import gather_vectors
+
+        def show(progress: Progress) -> None:
+            self.store().set_meta(EMBEDDED, f"{progress.completed:,} of {progress.total:,} files")
+
+        with suppress(OpenClawMemoryError, OSError), self.store().lock("vectors", 0):
+            parts = self._gather_parts(show, waits=True)
+            newest = sorted(self.workspace.scan().files, key=lambda file: -file.mtime_ns)
+            try:
+                embedder = self.embedders.load()
+                while embedder and not get_preparing(embedder) and gather_vectors(parts, embedder, newest)[0]:
+                    pass
+                report = self.sync(progress=lambda _: self.check_open(), reason="vectors")
+                self.store().set_meta(EMBEDDED, report.waiting[0].reason if report.waiting else "")
+            except OpenClawMemoryError as error:
+                self.store().set_meta(EMBEDDED, str(error))
+        with suppress(OpenClawMemoryError, OSError):  # another process may leave them undone
+            self._request_vectors(again=True)
+
+    def explain_interim(self, meta: IndexMeta | None) -> str | None:
+        """Return why the interim embedder answers, and how many files have the vectors of the wanted one, if so."""
+        if self.embedders.is_interim(meta):
+            state = self.store().get_meta(EMBEDDED) or "not begun"
+            return f"{INTERIM} answers until the vectors of {self.embedders.requested} exist ({state})"
+        return None
 
     # --- writing and forgetting ----------------------------------------------------------------------------------
 

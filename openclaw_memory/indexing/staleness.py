@@ -183,7 +183,7 @@ def encode_sync(report: SyncReport, reason: str, started: float) -> str:
 
     Args:
         report: Its report.
-        reason: Its cause: "manual", "background" or "watcher".
+        reason: Its cause: "manual", "search", "write", "background", "watcher" or "vectors".
         started: When it began, in seconds since 1970.
     """
     record = SyncRecord(
@@ -219,11 +219,7 @@ def make_failure(error: BaseException, at: float) -> SyncFailure:
 
 
 def explain_unread(store: Store) -> str:
-    """Return the sentences that name files which the latest sync could not read: sealed ones, and those without text.
-
-    Args:
-        store: The store, or a snapshot.
-    """
+    """Return sentences that name files which the latest sync could not read: sealed ones, and those without text."""
     last = load_sync(store)
     skipped, sentences = ({} if last is None else last.skipped), []
     sealed = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]

@@ -15,13 +15,14 @@ from openclaw_memory.indexing.changes import explain_missing_vectors as explain_
 from openclaw_memory.indexing.staleness import NOTHING_YET, load_failure, load_sync
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Status, Store, StoreInfo
+from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord
 from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, VectorStatus
+from openclaw_memory.workspace.paths import split_below
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings.selection import EmbedderSelector
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.scan import Scan
@@ -85,12 +86,22 @@ def read_status(
     lines += [*info.notices, *_explain_state(stored, current, embedders.unavailable), *explain_missing(lacking)]
     lines += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     lines += [f"the flush of session {key!r} failed: {reason}" for key, reason in flush.items()]
-    lines += filter(None, [workspace.suggest_setup(len(scan.files)), _explain_size(info, config.search.memory_mb)])
+    interim, advice = service.explain_interim(stored), workspace.suggest_setup(len(scan.files))
+    size, plain = _explain_size(info, config.search.memory_mb), _count_plain(workspace, scan)
+    lines += filter(None, [interim, advice, size, plain])
     if info.without_tokens and matches and not lacking and isinstance(get_inner(embedder), TokenEmbedder):
         without = f"{info.without_tokens} of {info.chunks} chunks have no tokens"
         lines.append(f"{without}: a search that finds one compares words instead")
 
-    cache, meta, batches = service.make_cache(), current or stored, get_preparing(embedder)
+    requested, fallback = embedders.requested, None
+    if embedder is not None and embedder is not embedders.get_wanted() and requested != "auto":
+        built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
+        fallback = {"from": requested, "reason": embedders.unavailable.get(requested) or interim or built}
+    batches = get_preparing(embedders.get_wanted())
+    batch = {} if batches is None else batches.describe(store)
+    if reason := batch.get("error"):
+        lines.append(f"a batch job failed: {reason}")
+    cache, meta = service.make_cache(), current or stored
     policy_records = _select_current(workspace, stored, records, dirty.keys() - {file.path for file in waiting})
     return Status(
         workspace=str(workspace.root),
@@ -98,7 +109,7 @@ def read_status(
         index_path=info.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
-        requested_provider=embedders.requested,
+        requested_provider=requested,
         unavailable=dict(embedders.unavailable),
         mode="hybrid" if is_hybrid else "keyword",
         files=info.files,
@@ -113,14 +124,13 @@ def read_status(
         vector=vector,
         fts=_describe_keywords(store if info.exists else None, try_it=deep),
         cache=CacheStatus(embedder is not None, cache.count() if cache else 0, config.embedding.max_entries),
-        index_bytes=info.size_bytes,
         notices=tuple(dict.fromkeys(lines)),
         engine=info.engine,
         problems=store.verify() if deep else (),
         waiting=waiting,
         extra_paths=workspace.files.settings.extra_paths,
-        fallback=_describe_fallback(embedder, embedders),
-        batch={} if batches is None else batches.describe(store),
+        fallback=fallback,
+        batch=batch,
         last_sync=last_sync,
         last_error=_find_last_error(service, store, last_sync),
         watcher=_describe_watcher(service, info),
@@ -225,21 +235,19 @@ def _explain_size(info: StoreInfo, memory_mb: int) -> str | None:
     )
 
 
+def _count_plain(workspace: Workspace, scan: Scan) -> str | None:
+    """Return how many notes of the workspace are not encrypted, if new ones are."""
+    plain = (file.path for file in scan.files if file.source == "memory" and not file.path.endswith(SUFFIX))
+    count = sum(split_below(path, ".") is not None for path in plain) if workspace.files.codec.is_sealing("note") else 0
+    return f"{count:,} notes are not encrypted, as new ones are: `openclaw-memory encrypt` does it" if count else None
+
+
 def _find_last_error(service: IndexService, store: Store, last_sync: SyncRecord | None) -> SyncFailure | None:
     """Return the error that ended the latest sync, here or in another process; None if a later one succeeded."""
     error = service.last_error or load_failure(store)
     if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
     return error
-
-
-def _describe_fallback(embedder: Embedder | None, embedders: EmbedderSelector) -> Mapping[str, str] | None:
-    """Return which provider another one replaces, and why; the choice of `auto` replaces none."""
-    requested = embedders.requested
-    if embedder is None or requested in {"auto", embedder.provider}:
-        return None
-    built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
-    return {"from": requested, "reason": embedders.unavailable.get(requested, built)}
 
 
 def _describe_watcher(service: IndexService, info: StoreInfo) -> str | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Raise it when chunking/, text/ or indexing/ begin to give other rows for the same file: every index is then built
 # again, as it is when the user's policies change.
-ROWS_VERSION = 17
+ROWS_VERSION = 18
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MAX_REFUSED = 10
 REFUSED_SHARE = 0.05
@@ -88,7 +88,7 @@ def sync(parts: SyncParts, *, force: bool = False, is_alone: bool = True) -> Syn
     # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned; nor those that
     # were gathered for an index that waits for the others.
     if is_alone:
-        parts.store.prune(keep_unused=bool(report.waiting))
+        parts.store.prune(keep_unused=parts.is_interim or bool(report.waiting))
     return replace(report, seconds=time.perf_counter() - started)
 
 
@@ -97,8 +97,9 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
 
     A complete index is rebuilt in a copy; a first index is built in place, so that one that was cut short continues.
     """
-    survey = _read_survey(parts)
-    stored, plan = survey.stored, _make_plan(parts, survey, force=force)
+    scan, records, stored = parts.workspace.scan(), parts.store.get_files(), parts.store.read_meta()
+    survey = Survey(scan, stored, records, compare_scan(scan, records))
+    plan = _make_plan(parts, survey, force=force)
     if stored is not None and stored.complete and plan.rebuilt is None:
         return _write(parts, parts.store, survey, plan)
     build = parts.store.begin_build(plan.meta, keep_rows=plan.rebuilt is None)
@@ -109,11 +110,6 @@ def sync_once(parts: SyncParts, *, force: bool) -> SyncReport:
         raise
     build.publish()
     return report
-
-
-def _read_survey(parts: SyncParts) -> Survey:
-    scan, records = parts.workspace.scan(), parts.store.get_files()
-    return Survey(scan, parts.store.read_meta(), records, compare_scan(scan, records))
 
 
 def sync_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
@@ -195,7 +191,10 @@ def _make_plan(parts: SyncParts, survey: Survey, *, force: bool) -> Plan:
     outdated = None if stored is None else explain_outdated(stored, plan.meta)
     is_idle = stored is not None and not (survey.difference.to_read or force or outdated)
     if embedder is not None and not is_idle and (count_missing_vectors(survey.records) or _is_unheard(embedder)):
-        plan.error = error = _ask(embedder)
+        try:
+            probe(embedder)  # its deadline is shorter than for documents
+        except EmbedderError as failure:
+            plan.error = error = failure
     if stored is None:
         if embedder is not None and error is None:
             _prepare_texts(parts, plan, survey.scan.files)
@@ -249,15 +248,6 @@ def _is_unheard(embedder: Embedder | None) -> bool:
 
     service = find_service(embedder)
     return service is not None and not service.has_answered
-
-
-def _ask(embedder: Embedder) -> EmbedderError | None:
-    """Return the error of an embedder that does not answer a question; its deadline is shorter than for documents."""
-    try:
-        probe(embedder)
-    except EmbedderError as error:
-        return error
-    return None
 
 
 # --- vectors ---------------------------------------------------------------------------------------------------------

@@ -81,14 +81,12 @@ def test_a_killed_first_index_is_finished_by_the_next_process(seed, opened, fold
     share = random.Random(seed).uniform(0.4, 0.8)
     kill_first_index(folder, tmp_path / "index.sqlite", embedding_server, int(FILES * PARTS * share))
     before = embedding_server.answered.total()
-
     finished = opened("index.sqlite")
     assert finished.sync().ok
     twice = embedding_server.stats()["texts_answered_again"]
     # Lost is what was answered and not stored yet: never more than the run asks for ahead of what it stores.
     at_most = REQUESTS_AHEAD * finished.embedder.policy.concurrency * TEXTS_A_REQUEST
     assert twice <= at_most < before
-
     in_peace = opened("in-peace.sqlite")
     in_peace.sync()
     assert finished.rows() == in_peace.rows()

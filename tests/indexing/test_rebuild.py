@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import subprocess
-import sys
-import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import ChunkingConfig
-from openclaw_memory.indexing import pipeline
-from openclaw_memory.store import SqliteStore, rebuild
+from openclaw_memory.store import rebuild
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
-
-REBUILDER = """
-import sys
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import ChunkingConfig
-notes, index = sys.argv[1:]
-styles = ["tokens", "headings"]
-print("ready", flush=True)
-while True:
-    for style in styles:
-        config = MemoryConfig(chunking=ChunkingConfig(style=style))
-        with Memory.open(notes, embedder="hashing", config=config, index_path=index) as memory:
-            memory.sync()
-"""
 
 
 def left(folder: Path) -> list[str]:
@@ -42,11 +21,6 @@ def left(folder: Path) -> list[str]:
 def write(place: Any, files: int = 5) -> None:
     for number in range(files):
         place.write(f"memory/{number}.md", f"memo {number} apple", f"memo {number} pear")
-
-
-@pytest.fixture
-def one_file_a_transaction(monkeypatch):
-    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
@@ -111,49 +85,3 @@ def test_a_rebuild_embeds_only_what_has_changed(place):
     place.write("memory/0.md", "memo plum")
     report = place.sync(force=True)
     assert (report.embedded, place.embedder.documents, report.changed) == (1, ["memo plum"], ("memory/0.md",))
-
-
-@pytest.mark.fault(3)
-@pytest.mark.parametrize("kills", [1, pytest.param(100, marks=pytest.mark.nightly)])
-def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path, kills):
-    notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
-    (notes / "memory").mkdir(parents=True)
-    words = random.Random(11)
-    for number in range(30):
-        lines = [f"memo {words.random()} {words.random()} apple" for _ in range(40)]
-        (notes / f"memory/{number}.md").write_text("\n".join(lines), encoding="utf-8")
-    expected = {}
-    for style in ("headings", "tokens"):
-        config = MemoryConfig(chunking=ChunkingConfig(style=style))
-        with Memory.open(notes, embedder="hashing", config=config, index_path=index) as memory:
-            memory.sync()
-        expected[style] = texts(index)
-    assert expected["headings"] != expected["tokens"]
-    outcomes = [killed(notes, index, words.uniform(0, 0.6)) for _ in range(kills)]
-    assert all(outcome in expected.values() for outcome in outcomes)
-    with Memory.open(notes, embedder="hashing", index_path=index) as memory:
-        assert memory.sync().ok
-    assert (left(tmp_path), texts(index)) == ([], expected["headings"])
-
-
-def killed(notes: Path, index: Path, seconds: float) -> list[str]:
-    """Kill a process that builds the index again and again, so many seconds after it began; what the index says then."""
-    with subprocess.Popen([sys.executable, "-c", REBUILDER, str(notes), str(index)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(seconds)
-        process.kill()
-    assert process.returncode < 0, "it had ended by itself"
-    with closing(SqliteStore(index)) as store:
-        assert store.verify() == ()
-    return texts(index)
-
-
-def texts(index: Path) -> list[str]:
-    """The text of every chunk, in an index that is whole, and whose chunks keywords find."""
-    with closing(SqliteStore.open(index)) as store:
-        meta = store.read_meta()
-        assert meta is not None
-        assert meta.complete
-        assert len(store.search_text(["memo"], 9999)) == store.describe().chunks
-        return sorted(found.chunk.text for path in store.get_files() for found in store.get_file_chunks(path))

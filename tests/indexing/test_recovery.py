@@ -56,24 +56,6 @@ def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index, damage):
     assert missed == ([0] if damage == "cut" else [])
 
 
-@pytest.mark.fault(5)
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
-@pytest.mark.nightly
-def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path, step):
-    content = index.read_bytes()
-    copy = tmp_path / "copy.sqlite"
-    for bit in range(0, 800, step):
-        changed = bytearray(content)
-        changed[bit // 8] ^= 1 << bit % 8
-        copy.write_bytes(changed)
-        try:
-            with closing(SqliteStore.open(copy)) as store:
-                store.remove_files(["memory/0.md"])
-                assert len(store.get_files()) == 19
-        except CorruptIndexError:
-            assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
-
-
 @pytest.mark.fault(6)
 @pytest.mark.parametrize("flips", [80, pytest.param(300, marks=pytest.mark.nightly)])
 def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, tmp_path, place, flips):

@@ -15,7 +15,7 @@ from watching import eventually
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config.sections import ChunkingConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing.changes import TICK_NS, SyncParts
+from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import describe_index, sync
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
@@ -30,19 +30,13 @@ def lines(count: int, word: str = "apple") -> list[str]:
     ]
 
 
-def test_a_first_sync_adds_every_file_and_says_so(place):
-    place.write("MEMORY.md", "memo one")
-    place.write("memory/2026-01-02.md", "memo two")
-    report = place.sync()
-    assert report.added == ("MEMORY.md", "memory/2026-01-02.md")
-    assert (report.changed, report.removed, report.unchanged, report.rebuilt, report.ok) == ((), (), 0, None, True)
-    assert place.texts() == ["memo one", "memo two"]
-
-
-def test_changes_additions_and_removals_are_followed_by_path(place):
+def test_a_first_sync_adds_every_file_and_changes_additions_and_removals_are_followed_by_path(place):
     for name in ("a", "b", "c"):
         place.write(f"memory/{name}.md", f"memo {name}")
-    place.sync()
+    report = place.sync()
+    assert report.added == ("memory/a.md", "memory/b.md", "memory/c.md")
+    assert (report.changed, report.removed, report.unchanged, report.rebuilt, report.ok) == ((), (), 0, None, True)
+    assert place.texts() == ["memo a", "memo b", "memo c"]
     place.write("memory/a.md", "memo a, second version")
     (place.root / "memory/b.md").unlink()
     place.write("memory/d.md", "memo d")
@@ -78,7 +72,7 @@ def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(place, 
     file = place.write("MEMORY.md", "memo one")
     place.sync()
     os.utime(file, ns=(time.time_ns() - 10**12 + 1, time.time_ns() - 10**12 + 1))
-    eventually(lambda: time.time_ns() - file.stat().st_ctime_ns > TICK_NS)  # beyond doubt
+    eventually(lambda: time.time_ns() - file.stat().st_ctime_ns > 20_000_000)  # a tick of the clock: beyond doubt
     assert place.sync().unchanged == 1
     read: list[str] = []
     monkeypatch.setattr(Workspace, "read", lambda _self, path: read.append(path))
@@ -258,22 +252,6 @@ def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place):
     assert place.texts() == ["memo one"]
 
 
-def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_by_a_later_sync(place):
-    place.write("MEMORY.md", "memo one")
-    place.sync()
-    place.write("MEMORY.md", "memo two, another text")
-    place.embedder.failure = DOWN
-    report = place.sync()
-    assert (report.changed, [file.path for file in report.waiting], report.ok) == (("MEMORY.md",), ["MEMORY.md"], False)
-    assert [chunk.chunk.text for chunk in place.store.get_file_chunks("MEMORY.md")] == ["memo two, another text"]
-    assert place.store.search_text(["two"], 5)
-    assert place.sync().waiting == report.waiting
-    place.embedder.failure = None
-    report = place.sync()
-    assert (report.waiting, report.embedded, report.unchanged) == ((), 1, 1)
-    assert place.sync().embedded == 0
-
-
 @pytest.mark.fault(22)
 def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place, monkeypatch):
     place.write("MEMORY.md", *lines(30))
@@ -297,13 +275,12 @@ def test_progress_counts_files_up_to_the_total(place):
     last = steps[-1]
     assert (last.completed, last.total, last.label, last.embedded) == (150, 150, "files", 150)
     assert last.tokens == sum(len(row.chunk.embedding_text) for row in place.store.get_chunks(range(1, 151)))
-    assert (last.rate > 0, last.seconds_left) == (True, 0)
+    assert last.rate > 0
 
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):
     place.write("MEMORY.md", "memo one")
     place.store.begin_build(describe_index(place.embedder, place.config.chunking))
-
     begun: list[str] = []
 
     def begin_another(_: Progress) -> None:

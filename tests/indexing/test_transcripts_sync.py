@@ -195,7 +195,6 @@ def test_what_was_recalled_is_never_indexed_again(place):
     place.say(PATH, f"memo said {json.dumps({'text': fence_text('memo quince', 'MEMORY.md')})} memo fig")
     place.say(PATH, f"memo said {fence_text('memo quince', 'MEMORY.md').upper()} memo plum")
     place.sync()
-
     assert place.store.search_text(["quinc"], 9) == []
     assert not any("quince" in text for text in place.embedder.documents)
     lines = place.workspace.read("MEMORY.md").split("\n")

@@ -224,6 +224,3 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
         assert one.syncs == 3
     store.close()
     assert os.listdir(root / "memory") == []
-
-
-# --- what is listened to

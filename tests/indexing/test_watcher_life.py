@@ -178,13 +178,3 @@ def test_an_interpreter_that_ends_takes_it_along_without_a_word(root, tmp_path, 
         timeout=60,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-@pytest.mark.fault(44)
-def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root, tmp_path):
-    one, _ = watched(root)
-    lock = tmp_path / "index" / "index.sqlite"
-    assert lock.stat().st_mode & 0o777 == 0o600
-    one.stop()
-    again, _ = watched(root)
-    assert again.state.startswith("watching")
