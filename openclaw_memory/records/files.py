@@ -74,12 +74,6 @@ class RecordFiles:
     def parse(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
         """Return the record in the content of a file at a moment.
 
-        Args:
-            path: The file.
-            content: Its content.
-            changed_ns: When it was last written, for an edit by hand, in ns since 1970.
-            now: The moment, in UTC.
-
         Raises:
             RecordError: The file is damaged, or is a person's own note.
         """
@@ -93,9 +87,7 @@ class RecordFiles:
         except RecordError as error:  # it quotes the file, of which policies may hide parts
             message = self._workspace.policies.mask(str(error), get_about(content.fields))
             if not message.startswith(path):
-                message = (
-                    f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
-                )
+                message = f"{path} cannot be read as a record, and policies hide why: correct it by hand"
             raise RecordError(message) from (error if message == str(error) else None)
         record = msgspec.structs.replace(record, problem=_explain_refusal(path, content))
         return apply_decay(record, since, now)
@@ -104,9 +96,6 @@ class RecordFiles:
         """Yield path and record, or the error, of each file, by path.
 
         Expired records are included, and those whose names policies hide; these are not among the `damaged`.
-
-        Args:
-            now: The moment, in UTC.
         """
         from openclaw_memory.workspace.scan import walk_notes
 
@@ -141,9 +130,6 @@ class RecordFiles:
     def check_visible(self, path: str) -> None:
         """Check that a file may be shown.
 
-        Args:
-            path: A file of a memory.
-
         Raises:
             NotFoundError: It holds a record that has expired.
             RecordError: It holds a record that no signature vouches for.
@@ -163,18 +149,13 @@ class RecordFiles:
 
 
 def _explain_refusal(path: str, content: FrontMatter | None) -> str | None:
-    from openclaw_memory.security.signatures import explain_refusal
+    from openclaw_memory.security.keys import explain_refusal
 
     return None if content is None else explain_refusal(path, content.fields, content.text)
 
 
 def is_expired(record: Record, now: datetime) -> bool:
-    """Return whether a record has ceased to hold.
-
-    Args:
-        record: The record.
-        now: The moment, in UTC.
-    """
+    """Return whether a record has ceased to hold."""
     return record.expires_at is not None and record.expires_at < now
 
 

@@ -14,17 +14,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, SyncBusyError
+from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, PolicyError, SyncBusyError
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.records.files import is_expired, make_path
 from openclaw_memory.records.records import Records
-from openclaw_memory.records.resolution import is_high_impact
+from openclaw_memory.records.settlement import is_high_impact, is_same
 from openclaw_memory.text.days import get_path_day
 from openclaw_memory.text.redaction import redact
+from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.records import Record, format_timestamp
 from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
@@ -57,6 +60,8 @@ Answer with one word, KEEP, FORGET or UNSURE, and a reason of one sentence."""
 _OPEN_TASK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+(.*)")
 _DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _WORD = re.compile(r"\w+")
+# In keys: `Editor-Theme` and `editor.theme` are one, `c++` and `c`, or `t.-5` and `t.5`, are two.
+_SEPARATOR = re.compile(r"(?<=[^\W_])[\s._/-](?=[^\W_])")
 
 
 class Line(NamedTuple):
@@ -234,12 +239,43 @@ class Heartbeat:
             yield Finding(file.path, f"not changed since {day:%Y-%m-%d}")
 
     def _find_duplicates(self, beat: _Beat) -> Iterator[Finding | str]:
+        yield from self._merge_records(beat)
         for group in find_duplicates(self._read_lines(beat), beat.check_time):
             places = ", ".join(f"{line.path}#L{line.number}" for line in group[:5])
             more = f" and {len(group) - 5} more" if len(group) > 5 else ""
             longest = max((line.text for line in group), key=len).strip()
             words = f"{len(group)} lines say nearly the same ({places}{more}): keep one, such as: {longest}"
             yield Finding(f"{group[0].path}#L{group[0].number}", redact(words))
+
+    def _merge_records(self, beat: _Beat) -> Iterator[Finding | str]:
+        """Merge records with equal keys but for case and separators; report different values."""
+        clusters: defaultdict[tuple[str | None, ...], list[Record]] = defaultdict(list)
+        for record in self._records.list_all():
+            is_in_place = get_plain_name(record.path) == make_path(record.type, record.key, record.user_id)
+            if is_in_place and record.problem is None and not is_expired(record, beat.now):
+                clusters[record.type, record.user_id, _SEPARATOR.sub(" ", record.key.casefold())].append(record)
+        for cluster in clusters.values():
+            best, *copies = sorted(cluster, key=attrgetter("is_confirmed", "confidence", "path"), reverse=True)
+            for copy in copies:
+                beat.check_time()
+                path, best_path = map(self._workspace.files.mask_path, (copy.path, best.path))
+                words = f"{best_path} is about the same: confirm one of them, and forget the other"
+                yield path if self._merge(best, copy) else Finding(path, words)
+
+    def _merge(self, best: Record, copy: Record) -> bool:
+        """Merge a copy into a record as an observation, and forget it; return False if that would lose anything."""
+        if is_high_impact(copy.key, copy.sensitivity) or (copy.sensitivity, copy.ttl) != (best.sensitivity, best.ttl):
+            return False
+        values = [copy.value, *(version.value for version in copy.history), *(rival.value for rival in copy.waiting)]
+        if not all(is_same(value, best.value) for value in values):
+            return False
+        with suppress(ConflictError, InvalidInputError, PolicyError):  # it was changed meanwhile, or may not count
+            about: dict[str, Any] = {"confidence": copy.confidence, "source": copy.source, "ttl": best.ttl}
+            merged = self._records.remember(best.type, best.key, best.value, user_id=best.user_id, **about).record
+            # A source that was heard before adds no time.
+            if copy.expires_at is None or (merged.expires_at or copy.expires_at) >= copy.expires_at:
+                return self._records.forget(copy.type, copy.key, user_id=copy.user_id, expected_version=copy)
+        return False
 
     def _sync(self, _: _Beat) -> Iterator[Finding | str]:
         if self._service.has_index() and self._service.is_behind():
@@ -281,11 +317,7 @@ TASKS: Mapping[str, Callable[[Heartbeat, _Beat], Iterable[Finding | str]]] = {
 
 
 def find_day(text: str) -> datetime.date | None:
-    """Return the last day that a text names as YYYY-MM-DD; None if it names none.
-
-    Args:
-        text: The text.
-    """
+    """Return the last day that a text names as YYYY-MM-DD; None if it names none."""
     days = []
     for match in _DAY.findall(text):
         with suppress(ValueError):  # 2026-02-30 is not a day

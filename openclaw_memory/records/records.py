@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -14,34 +15,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
+from openclaw_memory import errors
 from openclaw_memory.config.sections import RecordsConfig
-from openclaw_memory.errors import (
-    ConfigError,
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    PolicyError,
-    RecordError,
-    WorkspaceError,
-)
 from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
-from openclaw_memory.records.file_format import (
-    MAX_TOKENS,
-    SENSITIVITIES,
-    SOURCE_KINDS,
-    TYPES,
-    make_digest,
-    make_embedding_ref,
-    read_tokens,
-    to_fields,
-)
+from openclaw_memory.records.file_format import MAX_TOKENS, SENSITIVITIES, TYPES, make_digest, read_tokens, to_fields
 from openclaw_memory.records.files import RecordFiles, is_expired, make_path
-from openclaw_memory.records.resolution import LEAST_CONFIDENCE, Settlement, add_value, is_same, settle
-from openclaw_memory.search.request import SearchRequest
-from openclaw_memory.security import signatures
+from openclaw_memory.records.settlement import LEAST_CONFIDENCE, Settlement, add_value, is_same, settle
+from openclaw_memory.search.filters import check_share
+from openclaw_memory.search.request import SearchRequest, check_count
+from openclaw_memory.security.keys import SIGNATURE, needs_signature, sign_fields
 from openclaw_memory.text.policies import About
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.records import (
@@ -65,8 +50,11 @@ if TYPE_CHECKING:
     from openclaw_memory.types import SearchResult
 
 Version: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
+AnySource: TypeAlias = RecordSource | Mapping[str, Any] | Literal["user"] | None
 Stat: TypeAlias = os.stat_result | None
 Apply: TypeAlias = Callable[[Record | None], tuple[Record, Settlement]]
+
+_TTL_NAME = rf"(?:{'|'.join(TYPES)})(?:\.(?:{'|'.join(SENSITIVITIES)}))?|{'|'.join(SENSITIVITIES)}"
 
 
 class _Call(Struct, frozen=True):
@@ -83,16 +71,8 @@ class _Call(Struct, frozen=True):
         return make_path(self.type, self.key, self.user_id)
 
 
-def _locate_forgotten(
-    is_removed: bool,
-    _: object,
-    type: RecordType,  # noqa: A002
-    key: str,
-    *,
-    user_id: str | None = None,
-    **__: object,
-) -> list[Location]:
-    return [(make_path(type, key, user_id), "")] if is_removed else []
+def _locate_forgotten(is_removed: bool, _: object, *args: Any, **kwargs: Any) -> list[Location]:
+    return [(_check_call(*args, **kwargs).path, "")] if is_removed else []
 
 
 class Records:
@@ -124,7 +104,7 @@ class Records:
             clock: Returns the moment, with a time zone.
 
         Raises:
-            ConfigError: `rules.ttl_days` holds something else than days by type.
+            ConfigError: `rules.ttl_days` holds something else than days by type and sensitivity.
         """
         self._workspace, self._rules, self._search = workspace, rules, search
         self._on_write, self._clock = on_write, clock
@@ -140,23 +120,25 @@ class Records:
         value: Any,
         *,
         confidence: float = 0.8,
-        source: RecordSource | None = None,
+        source: AnySource = None,
         sensitivity: Sensitivity | None = None,
         ttl: int | Literal["default"] | None = "default",
         user_id: str | None = None,
         expected_version: Version = None,
         token: str | None = None,
     ) -> Remembered:
-        """Take in an observation: it becomes the value, supports it, or waits; see `resolution.settle`.
+        """Take in an observation: it becomes the value, supports it, or waits; see `settlement.settle`.
 
         Args:
             type: preference, fact, decision, entity, reminder or other.
             key: Its subject, such as `editor.theme`.
             value: Any value of JSON.
             confidence: How sure it is, 0 to 1. Below 0.3 it is refused.
-            source: The source. Without one, the user, just now.
+            source: The source: a `RecordSource`, or a mapping with its fields, where `observed_at` may be text of ISO
+                8601 and is this moment if it is missing. None or "user": the user, just now.
             sensitivity: low, medium or high; None for that of the record, and low for a new one.
-            ttl: For how many seconds it holds, None for ever; by default as `records.ttl_days` has it for the type.
+            ttl: For how many seconds it holds, None for ever; by default as `records.ttl_days` has it for type and
+                sensitivity.
             user_id: Whose it is; None for everybody's.
             expected_version: The version, or the record, that this is based on; not compared if None.
             token: Names this call: the same token changes the record once, however often it is called with it.
@@ -175,22 +157,24 @@ class Records:
         """
         call = _check_call(type, key, user_id, expected_version, token)
         if sensitivity is not None and sensitivity not in SENSITIVITIES:
-            raise InvalidInputError(f"sensitivity is {sensitivity!r}, not one of {', '.join(SENSITIVITIES)}")
+            raise errors.InvalidInputError(f"sensitivity is {sensitivity!r}, not one of {', '.join(SENSITIVITIES)}")
         if ttl is not None and ttl != "default" and (isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 1):
-            raise InvalidInputError(f"ttl is {ttl!r}, not a whole number of seconds above zero, None or 'default'")
+            raise errors.InvalidInputError(
+                f"ttl is {ttl!r}, not a whole number of seconds above zero, None or 'default'"
+            )
         now = self._get_time()
+        source = _read_source(source, now)
         observation = _check_observation(value, confidence, source, now)
         if observation.source.kind == "external" and type == "preference":
-            raise InvalidInputError(f"{key} is a preference, which no text from outside states: ask the user")
+            raise errors.InvalidInputError(f"{key} is a preference, which no text from outside states: ask the user")
         if observation.confidence < LEAST_CONFIDENCE:
-            raise InvalidInputError(
-                f"a confidence of {confidence} is below the least that is taken ({LEAST_CONFIDENCE}): "
-                "observe it again, or ask"
+            raise errors.InvalidInputError(
+                f"a confidence of {confidence} is below {LEAST_CONFIDENCE}: observe it again, or ask"
             )
-        seconds = self._ttl.get(type) if ttl == "default" else ttl
 
         def apply(stored: Record | None) -> tuple[Record, Settlement]:
             level = sensitivity or (stored.sensitivity if stored else "low")
+            seconds = self._find_ttl(type, level) if ttl == "default" else ttl
             self._check_policies(call, value, level, source)
             rated = stored and replace(stored, sensitivity=level)
             settlement = settle(rated, observation, now)
@@ -245,7 +229,7 @@ class Records:
         """
         record = None
         if is_record(result.path):
-            with suppress(WorkspaceError, ConfigError):
+            with suppress(errors.WorkspaceError, errors.ConfigError):
                 record = self.read(result.path)
         if record is None:
             return {}
@@ -278,8 +262,8 @@ class Records:
         Raises:
             InvalidInputError: `text` or `limit` is not valid.
         """
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InvalidInputError(f"limit is {limit!r}, not a whole number above zero")
+        if limit is not None:
+            check_count("limit", limit)
         key, user_id = key and normalize("NFC", key), user_id and normalize("NFC", user_id)
         passing = (
             record
@@ -304,7 +288,7 @@ class Records:
         key: str,
         *,
         value: Any = ...,
-        source: RecordSource | None = None,
+        source: AnySource = None,
         user_id: str | None = None,
         expected_version: Version = None,
         token: str | None = None,
@@ -315,7 +299,7 @@ class Records:
             type: Its type.
             key: Its key.
             value: The value; without it, that of the record.
-            source: Who confirms. Without one, the user, just now.
+            source: Who confirms, as for `remember`.
             user_id: Whose it is; None for everybody's.
             expected_version: The version, or the record, that was seen; not compared if None.
             token: Names this call, as for `remember`.
@@ -330,13 +314,14 @@ class Records:
         """
         call = _check_call(type, key, user_id, expected_version, token)
         now = self._get_time()
+        source = _read_source(source, now)
 
         def apply(stored: Record | None) -> tuple[Record, Settlement]:
             if stored is None:
-                raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
+                raise errors.NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
             observation = _check_observation(stored.value if value is ... else value, 1.0, source, now)
             if observation.source.kind == "external":
-                raise InvalidInputError(f"no text from outside confirms {key}: ask the user")
+                raise errors.InvalidInputError(f"no text from outside confirms {key}: ask the user")
             self._check_policies(call, observation.value, stored.sensitivity, source)
             record = _make_next(stored, observation, Settlement("replaced", 1.0), stored.ttl, now)
             return replace(record, is_confirmed=True), Settlement("confirmed", 1.0)
@@ -371,10 +356,10 @@ class Records:
 
         def edit(content: FrontMatter | None, info: Stat) -> Fields:
             if info is None:
-                raise NotFoundError(f"{path} is not a file: `openclaw-memory sign` lists the files to sign")
+                raise errors.NotFoundError(f"{path} is not a file: `openclaw-memory sign` lists the files to sign")
             stored = self._files.parse(path, content, info.st_mtime_ns, now)
-            if content is None or not signatures.needs_signature(content.fields):
-                raise InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
+            if content is None or not needs_signature(content.fields):
+                raise errors.InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
             if expected is not None:
                 record = expected if isinstance(expected, Record) else replace(stored, digest=expected)
                 _check_expected(path, stored, record, "", None)
@@ -428,7 +413,7 @@ class Records:
         """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files."""
         files, paths = self._files, dict[tuple[str | None, str, str], str]()
         for path, record in files.walk(self._get_time()):
-            if isinstance(record, RecordError) or self._workspace.files.find_hiding_rule(path):
+            if isinstance(record, errors.RecordError) or self._workspace.files.find_hiding_rule(path):
                 continue
             if (first := paths.setdefault((record.user_id, record.type, record.key), path)) != path:
                 key = self._policies.mask(record.key)
@@ -492,7 +477,7 @@ class Records:
             self._workspace.files.check_name(record.path)
             sentence = make_sentence(record.key, record.value)
             self._policies.check_value([record.key, record.value, sentence], about)
-        except PolicyError:
+        except errors.PolicyError:
             return None
 
         def mask(item: Any) -> Any:
@@ -550,13 +535,13 @@ class Records:
         if record.sensitivity == "high":  # one that a person has sealed stays so
             is_sealed = self._workspace.files.codec.is_sealing("private") or None
         elif content is not None and content.fields.get("sensitivity") == "high":
-            is_sealed = False
-        was_signed = content is not None and signatures.FIELD in content.fields
-        if not was_signed and not signatures.needs_signature(fields):
+            is_sealed = self._workspace.files.codec.is_sealing("note")
+        was_signed = content is not None and SIGNATURE in content.fields
+        if not was_signed and not needs_signature(fields):
             return Fields(path, fields, sentence, is_sealed=is_sealed)
 
         def sign(fields: Any, text: str) -> dict[str, Any]:
-            return signatures.sign(path, {**fields, "written": make_digest(fields, text)}, text)
+            return sign_fields(path, {**fields, "written": make_digest(fields, text)}, text)
 
         return Fields(path, fields, sentence, sign, is_sealed)
 
@@ -565,6 +550,10 @@ class Records:
         if removed:
             self._on_write()
         return removed
+
+    def _find_ttl(self, type: RecordType, sensitivity: Sensitivity) -> int | None:  # noqa: A002
+        both = self._ttl.get(f"{type}.{sensitivity}")
+        return both or min((self._ttl[name] for name in (type, sensitivity) if name in self._ttl), default=None)
 
     def _get_time(self) -> datetime:
         return self._clock().astimezone(UTC).replace(microsecond=0)
@@ -583,7 +572,6 @@ def _make_record(call: _Call, first: Observation, sensitivity: Sensitivity, ttl:
         ttl=ttl,
         last_confirmed_at=first.source.observed_at,
         version=1,
-        embedding_ref=make_embedding_ref(call.key, first.value),
         created_at=now,
         updated_at=now,
         path=call.path,
@@ -603,12 +591,7 @@ def _make_next(record: Record, latest: Observation, settlement: Settlement, ttl:
         return current
     newest = RecordVersion(version, now, latest.value, latest.confidence, latest.source)
     return replace(
-        current,
-        value=latest.value,
-        source=latest.source,
-        embedding_ref=make_embedding_ref(record.key, latest.value),
-        is_confirmed=False,
-        history=add_value(record.history, newest),
+        current, value=latest.value, source=latest.source, is_confirmed=False, history=add_value(record.history, newest)
     )
 
 
@@ -616,46 +599,55 @@ def _check_call(
     type: RecordType,  # noqa: A002
     key: str,
     user_id: str | None,
-    expected: Version = None,
+    expected_version: Version = None,
     token: str | None = None,
 ) -> _Call:
     if type not in TYPES:
-        raise InvalidInputError(f"type is {type!r}, not one of {', '.join(TYPES)}")
+        raise errors.InvalidInputError(f"type is {type!r}, not one of {', '.join(TYPES)}")
     for name, value in (("key", key), *((("user_id", user_id),) if user_id is not None else ())):
         if not isinstance(value, str) or not value.strip() or "\n" in value:
-            raise InvalidInputError(f"{name} is {value!r}, not a line of text such as 'editor.theme'")
+            raise errors.InvalidInputError(f"{name} is {value!r}, not a line of text such as 'editor.theme'")
         check_no_secret(value, name)
     if token is not None and (not isinstance(token, str) or not check_text(token, "token")):
-        raise InvalidInputError(f"token is {token!r}, not a text that names this call")
-    if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int | Record)):
-        raise InvalidInputError(f"expected_version is {expected!r}, not a number or a Record")
+        raise errors.InvalidInputError(f"token is {token!r}, not a text that names this call")
+    if isinstance(expected_version, bool) or not isinstance(expected_version, int | Record | None):
+        raise errors.InvalidInputError(f"expected_version is {expected_version!r}, not a number or a Record")
     # Some systems part letters from their accents: it is the same key, on whichever machine.
-    return _Call(type, normalize("NFC", key), user_id and normalize("NFC", user_id), expected, token)
+    return _Call(type, normalize("NFC", key), user_id and normalize("NFC", user_id), expected_version, token)
 
 
 def _check_observation(value: Any, confidence: float, source: RecordSource | None, now: datetime) -> Observation:
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
-        raise InvalidInputError(f"confidence is {confidence!r}, not a number from 0 to 1")
+    confidence = check_share("confidence", confidence)
     try:
         value = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the value cannot be written as JSON: {error}") from error
+        raise errors.InvalidInputError(f"the value cannot be written as JSON: {error}") from error
     check_text(json.dumps(value, ensure_ascii=False), "the value")
     check_no_secret(value, "the value")
     if source is None:  # every call without a source is an observation of its own
         source = RecordSource("user", f"call_{secrets.token_hex(4)}", now)
-    if not isinstance(source, RecordSource) or source.kind not in SOURCE_KINDS:
-        raise InvalidInputError(f"source is {source!r}, not a RecordSource of kind {', '.join(SOURCE_KINDS)}")
-    check_text(source.ref, "source.ref")
-    if source.observed_at.tzinfo is None:
-        raise InvalidInputError(f"observed_at is {source.observed_at!r}, without a time zone: say which")
-    moment = source.observed_at.astimezone(UTC).replace(microsecond=0)
-    return Observation(value, float(confidence), replace(source, observed_at=moment))
+    return Observation(value, confidence, source)
+
+
+def _read_source(source: AnySource, now: datetime) -> RecordSource | None:
+    """Read a source as callers write it, its time in UTC; None for the user, just now."""
+    if source is None or source == "user":
+        return None
+    fields = asdict(source) if isinstance(source, RecordSource) else source
+    try:
+        read = convert({"observed_at": now, **fields}, RecordSource)
+        moment = read.observed_at.astimezone(UTC).replace(microsecond=0)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.InvalidInputError(
+            f"source is {source!r}, not a RecordSource, its fields, or 'user': {error}"
+        ) from error
+    check_text(read.ref, "source.ref")
+    return replace(read, observed_at=moment)
 
 
 def _check_signature(record: Record) -> None:
     if record.problem is not None:
-        raise RecordError(record.problem)
+        raise errors.RecordError(record.problem)
 
 
 def _check_expected(path: str, stored: Record | None, expected: Version, proposed: str, visible: Record | None) -> None:
@@ -665,7 +657,7 @@ def _check_expected(path: str, stored: Record | None, expected: Version, propose
     if version == number and not (isinstance(expected, Record) and stored and stored.digest != expected.digest):
         return
     state = "missing" if stored is None else f"version {version}"
-    raise ConflictError(
+    raise errors.ConflictError(
         f"{path} is {state}, not version {number} as it was seen, and was not changed: look at it as it is now",
         path=path,
         start_line=1,
@@ -678,12 +670,12 @@ def _check_expected(path: str, stored: Record | None, expected: Version, propose
 def _parse_ttl(rules: RecordsConfig) -> dict[str, int]:
     seconds: dict[str, int] = {}
     for entry in rules.ttl_days:
-        type_name, _, days = entry.partition("=")
-        try:
-            seconds[TYPES[TYPES.index(type_name)]] = int(float(days) * timedelta(days=1).total_seconds())
-        except ValueError as error:
-            raise ConfigError(
-                f"records.ttl_days holds {entry!r}, not days of a type, such as 'other=90'; "
-                f"types are {', '.join(TYPES)}"
-            ) from error
+        name, _, days = entry.partition("=")
+        with suppress(ValueError, OverflowError):  # not a number, or infinite
+            seconds[name] = int(float(days) * timedelta(days=1).total_seconds())
+        if seconds.get(name, 0) < 1 or not re.fullmatch(_TTL_NAME, name):
+            raise errors.ConfigError(
+                f"records.ttl_days holds {entry!r}, not days of a type, a sensitivity or both, such as 'other=90', "
+                f"'high=180' or 'fact.high=30'; types are {', '.join(TYPES)}"
+            )
     return seconds

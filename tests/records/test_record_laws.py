@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from openclaw_memory import Memory
-from openclaw_memory.records import RecordSource
 
 KEYS = st.sampled_from(["a", "b.c", "billing.x"])
 VALUES = st.sampled_from(["x", "y", 3])
@@ -25,7 +24,6 @@ class RecordLaws(RuleBasedStateMachine):
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.known: dict[str, tuple[object, int, bool, float]] = {}  # value, version, confirmed, confidence
         self.expires: dict[str, datetime] = {}
-        self.count = 0
         self.open()
 
     def open(self) -> None:
@@ -41,24 +39,18 @@ class RecordLaws(RuleBasedStateMachine):
 
     @rule(key=KEYS, value=VALUES, confidence=st.sampled_from([0.5, 0.9]))
     def remember(self, key: str, value: object, confidence: float) -> None:
-        self.count += 1
-        source = RecordSource("tool", f"call-{self.count}", self.now)
         before = self.at(key)
-        done = self.memory.records.remember("fact", key, value, confidence=confidence, ttl=1000, source=source)
+        done = self.memory.records.remember("fact", key, value, confidence=confidence, ttl=1000)
         if before is None:
             after, renewed = (value, 1, False, confidence), True
         elif before[0] == value:
             after, renewed = (value, before[1] + 1, before[2], done.record.confidence), True
             assert done.record.confidence >= before[3]
-        elif key.startswith("billing") or before[2]:
-            after, renewed = (before[0], before[1] + 1, before[2], before[3]), False
-            if done.outcome == "replaced":  # a second observation of one that was confirmed
-                after, renewed = (value, before[1] + 1, False, done.record.confidence), True
-        elif done.outcome == "replaced":
-            assert done.record.confidence >= before[3]
+        elif done.outcome == "replaced":  # one that was confirmed, by a second observation
+            assert before[2] or done.record.confidence >= before[3]
             after, renewed = (value, before[1] + 1, False, done.record.confidence), True
         else:
-            assert confidence < before[3]
+            assert key.startswith("billing") or before[2] or confidence < before[3]
             after, renewed = (before[0], before[1] + 1, before[2], before[3]), False
         self.known[key] = after
         if renewed:
@@ -83,7 +75,6 @@ class RecordLaws(RuleBasedStateMachine):
         if before is None or before[3] == float(confidence):
             return
         record = self.memory.records.get("fact", key)
-        assert record is not None
         file = Path(self.folder.name, record.path)
         lines = file.read_text().split("\n")
         at = next(number for number, line in enumerate(lines) if line.startswith("confidence: "))

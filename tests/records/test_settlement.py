@@ -1,13 +1,11 @@
-"""What an observation does to a record: the table of cases, and how often answers change in noisy streams."""
+"""What an observation does to a record: the table of cases."""
 
-import itertools
-import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from openclaw_memory.records.resolution import settle
+from openclaw_memory.records.settlement import settle
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -16,10 +14,6 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 def seen(value, ref="m2", confidence=0.8, days_ago=0.0, kind="chat_turn"):
     moment = NOW - timedelta(days=days_ago)
     return Observation(value, confidence, RecordSource(kind, ref, moment))
-
-
-def version_of(number, one, since):
-    return RecordVersion(version=number, since=since, value=one.value, confidence=one.confidence, source=one.source)
 
 
 def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **changes):
@@ -38,12 +32,9 @@ def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **
             ttl=None,
             last_confirmed_at=moment,
             version=1,
-            embedding_ref="vec_1",
             created_at=moment,
             updated_at=moment,
-            path="memory/records/preference/editor.theme.md",
-            digest="",
-            history=(version_of(1, first, moment),),
+            history=(RecordVersion(1, moment, value, confidence, first.source),),
         ),
         **changes,
     )
@@ -106,34 +97,3 @@ def test_what_an_observation_does(record, observation, outcome, confidence):
     assert settled.confidence == pytest.approx(confidence)
     is_value = outcome in {"new", "supported", "replaced"} or observation.value == record.value
     assert (settled.reason is None) == is_value
-
-
-def changes(stream: list[tuple[str, datetime]]) -> int:
-    """How often the answer changes over a stream of observations."""
-    record, count = None, 0
-    for number, (value, moment) in enumerate(stream):
-        one = Observation(value, 0.8, RecordSource("chat_turn", f"m{number}", moment))
-        settled = settle(record, one, moment)
-        if record is None or settled.outcome == "replaced":
-            count += record is not None
-            since = version_of(number, one, moment)
-            record = stored(
-                value, source=one.source, confidence=settled.confidence, created_at=moment, history=(since,)
-            )
-        else:
-            record = replace(record, confidence=settled.confidence, waiting=settled.waiting)
-            if settled.outcome == "supported":
-                record = replace(record, source=one.source)
-    return count
-
-
-def test_noise_does_not_make_the_answer_flip():
-    """One observation a day for 60 days, one in ten wrong: settled answers change far less often than the latest one."""
-    random.seed(7)
-    naive = settled = 0
-    for _ in range(60):
-        values = ["light" if random.random() < 0.1 else "dark" for _ in range(60)]
-        stream = [(value, NOW + timedelta(days=day)) for day, value in enumerate(values)]
-        naive += sum(one != other for one, other in itertools.pairwise(values))
-        settled += changes(stream)
-    assert settled < naive / 5

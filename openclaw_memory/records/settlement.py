@@ -105,10 +105,6 @@ def is_independent(source: RecordSource, second: RecordSource) -> bool:
 
     A message or a file says a thing once, however often it is read. The source of a tool is its session, which may
     live for months: its observations a day or more apart are independent.
-
-    Args:
-        source: A source.
-        second: Another one.
     """
     if source.ref != second.ref:
         return True
@@ -116,33 +112,18 @@ def is_independent(source: RecordSource, second: RecordSource) -> bool:
 
 
 def add_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tuple[RecordVersion, ...]:
-    """Return a history with a value at its end; one that comes back is not kept twice.
-
-    Args:
-        history: The values until now.
-        newest: The value from now on.
-    """
+    """Return a history with a value at its end; one that comes back is not kept twice."""
     return (*(version for version in history if not is_same(version.value, newest.value)), newest)[-MAX_VERSIONS:]
 
 
 def is_stable(record: Record, now: datetime) -> bool:
-    """Return whether a value is confirmed, or older than `STABLE_DAYS`.
-
-    Args:
-        record: The record.
-        now: The moment, in UTC.
-    """
+    """Return whether a value is confirmed, or older than `STABLE_DAYS`."""
     since = record.history[-1].since if record.history else record.created_at
     return record.is_confirmed or now - since >= STABLE_DAYS * DAY
 
 
 def is_high_impact(key: str, sensitivity: Sensitivity) -> bool:
-    """Return whether a new value has to be confirmed.
-
-    Args:
-        key: The key of the record.
-        sensitivity: Its sensitivity.
-    """
+    """Return whether a new value has to be confirmed."""
     return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in HIGH_IMPACT)
 
 
@@ -167,10 +148,5 @@ def combine(*confidences: float) -> float:
 
 
 def is_same(value: Any, second: Any) -> bool:
-    """Return whether two values are the same JSON: `True` is not 1, and the order of keys does not matter.
-
-    Args:
-        value: A value of JSON.
-        second: Another one.
-    """
+    """Return whether two values are the same JSON: `True` is not 1, and the order of keys does not matter."""
     return json.dumps(value, sort_keys=True) == json.dumps(second, sort_keys=True)
