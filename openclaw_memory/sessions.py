@@ -57,22 +57,11 @@ class Sessions(MemoryPart):
         self._index.check_open()
         from openclaw_memory.flush.flush import Flush
 
-        return Flush(
-            self._workspace,
-            session,
-            self.config.compaction,
-            window=window,
-            on_write=self._index.sync_soon,
-            registry=self.flushes,
-        )
+        rules, on_write = self.config.compaction, self._index.sync_soon
+        return Flush(self._workspace, session, rules, window=window, on_write=on_write, registry=self.flushes)
 
     def open_conversation(
-        self,
-        model: Model,
-        session: Session | str = "main",
-        *,
-        window: int | None = None,
-        tools: Sequence[Tool] = (),
+        self, model: Model, session: Session | str = "main", *, window: int | None = None, tools: Sequence[Tool] = ()
     ) -> Conversation:
         """Return a conversation with a model, for a loop of one's own: `conversation.send(text)` returns the reply.
 
@@ -83,7 +72,8 @@ class Sessions(MemoryPart):
                 It is asked for notes and summaries too.
             session: The session, or its key.
             window: The model's context window in tokens; None if unknown: then only its refusal compacts.
-            tools: What the model may call, such as `memory_tools(memory)`, which show what the session may be shown.
+            tools: The tools that the model may call, such as `memory_tools(memory)`, which show what the session may be
+                shown.
 
         Raises:
             InvalidInputError, ConfigError: As `flush`.

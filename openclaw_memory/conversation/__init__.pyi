@@ -1,8 +1,4 @@
-from .compaction import (
-    cut as cut,
-    load_conversation as load_conversation,
-    prune as prune,
-)
+from .compaction import cut as cut, load_conversation as load_conversation, prune as prune
 from .messages import (
     estimate_tokens as estimate_tokens,
     format_messages as format_messages,

@@ -26,7 +26,6 @@ from openclaw_memory.workspace.transcript_records import cut_middle
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
 
-Count: TypeAlias = Callable[[Sequence[Message]], int]
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]
 
 # OpenClaw's words: a model that knows one takes the other for the same.
@@ -51,18 +50,16 @@ class Compaction(Struct, frozen=True):
         messages: How the conversation goes on, a new list.
         tokens_after: Its size now.
         summary: The summary; None if nothing was done.
-        recent: The messages that follow it unchanged.
         reason: Why nothing was done; "" if it was.
     """
 
     messages: list[Message]
     tokens_after: int
     summary: str | None = None
-    recent: tuple[Message, ...] = ()
     reason: str = ""
 
 
-def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimate_tokens) -> int:
+def cut(messages: Sequence[Message], keep_tokens: int) -> int:
     """Return the index at which the kept part begins: the fewest last messages that have `keep_tokens`, at least one.
 
     A tool call and its answers are always on the same side, whatever is between them, and the kept part never begins
@@ -71,12 +68,11 @@ def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimate_t
     Args:
         messages: The conversation, oldest first.
         keep_tokens: How many tokens to keep at least.
-        count: Counts the tokens of messages.
     """
     at, tokens = len(messages), 0
     while at > 0 and (at == len(messages) or tokens < keep_tokens):
         at -= 1
-        tokens += count([messages[at]])
+        tokens += estimate_tokens([messages[at]])
     if tokens < keep_tokens:
         return 0
     return max((place for place in _find_cuts(messages) if place <= at), default=0)
@@ -102,10 +98,9 @@ def _find_cuts(messages: Sequence[Message]) -> list[int]:
 def compact(
     messages: Sequence[Message],
     summarise: Summarise,
+    rules: CompactionConfig,
     *,
-    rules: CompactionConfig | None = None,
     window: int | None = None,
-    count: Count = estimate_tokens,
     log: SessionLog | None = None,
     before: Callable[[Sequence[Message]], object] | None = None,
 ) -> Compaction:
@@ -120,9 +115,8 @@ def compact(
     Args:
         messages: The conversation, oldest first.
         summarise: Returns a summary of messages, as text.
-        rules: The compaction settings, by default `CompactionConfig()`.
+        rules: The compaction settings.
         window: The model's context window in tokens; None if unknown.
-        count: Counts the tokens of messages.
         log: Gets a `compaction` entry, from which `load_conversation` builds the same list again. The messages need
             the ids of their entries then, as `SessionLog.append_message` returns them.
         before: Called with the messages that are about to be lost, before `summarise`; not if nothing is done, unless
@@ -134,21 +128,21 @@ def compact(
         WorkspaceError: The log could not be read.
         Exception: Whatever `before` and `summarise` raise. Nothing was changed then.
     """
-    rules, messages = rules or CompactionConfig(), list(messages)
-    tokens, free = count(messages), rules.get_compaction_threshold(window)
+    messages = list(messages)
+    tokens, free = estimate_tokens(messages), rules.get_compaction_threshold(window)
 
     def leave(reason: str) -> Compaction:
-        return Compaction(messages, tokens, recent=tuple(messages), reason=reason)
+        return Compaction(messages, tokens, reason=reason)
 
     if not rules.enabled:
         return leave("no conversation is compacted: compaction.enabled is off")
-    at = _cut_to_fit(messages, rules.keep_recent_tokens, free, count)
+    at = _cut_to_fit(messages, rules.keep_recent_tokens, free)
     older, recent = messages[:at], messages[at:]
     lost = tuple(message for message in older if message.get("role") != "system")
     question = _repeat_question(older, recent)
     has_lost = any(message is not question and message.get("type") != "compaction" for message in lost)
     # An empty summary is the shortest of all: without a gain even so, none is made.
-    if not has_lost or count(_join(older, question, recent, "")) >= tokens:
+    if not has_lost or estimate_tokens(_join(older, question, recent, "")) >= tokens:
         return leave(
             "there is nothing to summarise, or nothing to gain by it: besides system messages, a summary and the "
             f"user's last message there are only the last {rules.keep_recent_tokens:,} tokens "
@@ -159,38 +153,30 @@ def compact(
         before(lost)
     summary = summarise(lost)
     if not isinstance(summary, str) or not summary.strip():
-        raise InvalidInputError(
-            f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text"
-        )
-    left = count(_join(older, question, recent, summary))
+        raise InvalidInputError(f"the summary of {len(lost)} messages is {summary!r}: let the summariser return text")
+    left = estimate_tokens(_join(older, question, recent, summary))
     if left >= tokens:
-        return leave(
-            f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
-        )
+        return leave(f"with a summary of {len(summary):,} characters it has {left:,} tokens instead of {tokens:,}")
     entry_id = None if log is None else log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary)
-    return Compaction(_join(older, question, recent, summary, entry_id), left, summary, tuple(recent))
+    return Compaction(_join(older, question, recent, summary, entry_id), left, summary)
 
 
-def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
+def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None) -> int:
     """Return where the kept part begins. It takes at most half of the free tokens, apart from the last messages."""
     if free is None:
-        return cut(messages, keep_tokens, count)
-    at = cut(messages, min(keep_tokens, free // 2), count)
+        return cut(messages, keep_tokens)
+    at = cut(messages, min(keep_tokens, free // 2))
     later = [place for place in _find_cuts(messages) if place >= at] or [at]
-    return next((place for place in later if count(messages[place:]) <= free), later[-1])
+    return next((place for place in later if estimate_tokens(messages[place:]) <= free), later[-1])
 
 
 def _join(
-    older: Sequence[Message],
-    question: Message | None,
-    recent: Sequence[Message],
-    summary: str,
-    entry_id: str | None = None,
+    old: Sequence[Message], question: Message | None, new: Sequence[Message], summary: str, entry_id: str | None = None
 ) -> list[Message]:
-    """Return a conversation after a compaction; `older` are the messages before the recent ones."""
-    system = [message for message in older if message.get("role") == "system"]
+    """Return a conversation after a compaction; `old` are the messages before the new ones."""
+    system = [message for message in old if message.get("role") == "system"]
     message: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
-    return [*system, message | ({"id": entry_id} if entry_id else {}), *([question] if question else []), *recent]
+    return [*system, message | ({"id": entry_id} if entry_id else {}), *([question] if question else []), *new]
 
 
 def _repeat_question(older: Sequence[Message], recent: Sequence[Message]) -> Message | None:
@@ -256,13 +242,7 @@ def _read_messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
     return messages
 
 
-def prune(
-    messages: Sequence[Message],
-    *,
-    window: int,
-    idle_seconds: float | None = None,
-    count: Count = estimate_tokens,
-) -> list[Message]:
+def prune(messages: Sequence[Message], *, window: int, idle_seconds: float | None = None) -> list[Message]:
     """Return the messages with old tool results shortened if they fill much of the window; the input is not changed.
 
     From `SOFT_RATIO` of the window on, long results keep their beginning and end around a note. If that leaves
@@ -276,7 +256,6 @@ def prune(
         idle_seconds: How long ago the model was last asked. Up to `CACHE_SECONDS` nothing is shortened, since the
             provider still has the messages in a cache that any change makes worthless. None means unknown, as after a
             restart: then they are shortened.
-        count: Counts the tokens of messages.
 
     Raises:
         InvalidInputError: The window is not larger than 0.
@@ -287,13 +266,13 @@ def prune(
     old = [at for at in range(_find_protected(pruned)) if _is_prunable(pruned[at])]
     if not old or (idle_seconds is not None and idle_seconds < CACHE_SECONDS):
         return pruned
-    sizes = [count([message]) for message in pruned]
+    sizes = [estimate_tokens([message]) for message in pruned]
     if sum(sizes) < SOFT_RATIO * window:
         return pruned
     for at in old:
         pruned[at] = _trim(pruned[at])
         if pruned[at] is not messages[at]:
-            sizes[at] = count([pruned[at]])
+            sizes[at] = estimate_tokens([pruned[at]])
     if sum(len(get_text(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
         return pruned
     total = sum(sizes)
@@ -302,7 +281,7 @@ def prune(
             break
         if len(get_text(pruned[at])) > len(PLACEHOLDER):
             pruned[at] = with_text(pruned[at], PLACEHOLDER)
-            total += count([pruned[at]]) - sizes[at]
+            total += estimate_tokens([pruned[at]]) - sizes[at]
     return pruned
 
 

@@ -32,11 +32,7 @@ def strip_recalled(text: str) -> str:
 
 
 def get_call_ids(message: Message) -> tuple[str, ...]:
-    """Return the ids of the tool calls in a message, in their order.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
+    """Return the ids of the tool calls in a message, in their order."""
     return tuple(call["id"] for call in _get_calls(message) if isinstance(call.get("id"), str))
 
 
@@ -59,12 +55,7 @@ def read_calls(message: Message) -> list[tuple[str, str, Any]]:
 
 
 def drop_calls(message: Message, keep: Collection[str]) -> Message:
-    """Return a copy of a message without its tool calls, except those in `keep`.
-
-    Args:
-        message: The message.
-        keep: The ids of the calls that stay.
-    """
+    """Return a copy of a message without its tool calls, except those in `keep`."""
     copy = dict(message)
     if isinstance(blocks := message.get("content"), list):
         copy["content"] = [block for block in blocks if not _is_call(block) or block.get("id") in keep]
@@ -74,20 +65,12 @@ def drop_calls(message: Message, keep: Collection[str]) -> Message:
 
 
 def is_result(message: Message) -> bool:
-    """Return whether a message is the answer of a tool.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
+    """Return whether a message is the answer of a tool."""
     return message.get("role") in {"toolResult", "tool"}  # OpenClaw's and OpenAI's
 
 
 def get_answered_call(message: Message) -> str | None:
-    """Return the id of the call that a message answers; None if it is not a tool's answer, or does not name the call.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
+    """Return the id of the call that a message answers; None if it is not a tool's answer or names no call."""
     if not is_result(message):
         return None
     ids = (message.get(key) for key in ("toolCallId", "tool_call_id", "toolUseId"))
@@ -95,20 +78,12 @@ def get_answered_call(message: Message) -> str | None:
 
 
 def is_from_user(message: Message) -> bool:
-    """Return whether a message is the user's own, and neither a summary nor text of a program in the user's place.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
+    """Return whether a message is the user's own, and neither a summary nor text of a program in the user's place."""
     return message.get("role") == "user" and message.get("type", "message") == "message"
 
 
 def count_chars(message: Message) -> int:
-    """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image.
-
-    Args:
-        message: A message in OpenClaw's shape or in OpenAI's.
-    """
+    """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image."""
     content = message.get("content")
     size = len(content) if isinstance(content, str) else sum(map(_count_block_chars, _get_blocks(message)))
     return size + sum(map(_count_json_chars, _get_tool_calls(message)))
@@ -127,9 +102,6 @@ def drop_recalled(messages: Sequence[Message]) -> list[Message]:
     """Return messages without those that the memory itself has put into the conversation.
 
     That leaves out the results of its tools, fenced blocks, summaries and system messages.
-
-    Args:
-        messages: The messages of a conversation.
     """
     tools = {call_id: name for message in messages for call_id, name, _ in read_calls(message)}
     spoken: list[Message] = []
@@ -173,12 +145,7 @@ def prepare_for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def with_text(message: Message, text: str) -> Message:
-    """Return the message with another text; blocks of its content that are not text follow it.
-
-    Args:
-        message: The message.
-        text: The text.
-    """
+    """Return the message with another text; blocks of its content that are not text follow it."""
     if isinstance(message.get("content"), str):
         return {**message, "content": text}
     media = [block for block in _get_blocks(message) if not is_text_block(block)]
@@ -186,11 +153,7 @@ def with_text(message: Message, text: str) -> Message:
 
 
 def is_text_block(block: object) -> bool:
-    """Return whether a block of a message's content is text.
-
-    Args:
-        block: The block.
-    """
+    """Return whether a block of a message's content is text."""
     return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from openclaw_memory import errors
 from openclaw_memory._safe import warn
 from openclaw_memory.conversation.compaction import SUMMARY, load_conversation
 from openclaw_memory.conversation.messages import (
@@ -26,15 +27,6 @@ from openclaw_memory.conversation.messages import (
     get_text,
     is_result,
     strip_recalled,
-)
-from openclaw_memory.errors import (
-    InvalidInputError,
-    NotFoundError,
-    OpenClawMemoryError,
-    PolicyError,
-    UndecodableError,
-    WorkspaceError,
-    WriteError,
 )
 from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.policies import Policies
@@ -66,9 +58,7 @@ MAX_UNITS = 500  # of UTF-16 that are kept of each message
 EARLIER = "The conversation began before this point. Its last messages follow; the end of long ones is cut off."
 _OPENINGS = (EARLIER, SUMMARY.partition("{")[0])
 # Fields of a message without words, in which nothing is masked.
-_UNMASKED = frozenset(
-    {"id", "parentId", "type", "role", "name", "timestamp", "toolName", "toolCallId", "toolUseId", "tool_call_id"}
-)
+_UNMASKED = frozenset("id parentId type role name timestamp toolName toolCallId toolUseId tool_call_id".split())
 
 
 def save(
@@ -107,33 +97,23 @@ def save(
         _write(workspace, snapshot)
     try:
         _add_to_note(workspace, snapshot, topic)
-    except (WorkspaceError, WriteError) as error:  # the messages matter more
+    except (errors.WorkspaceError, errors.WriteError) as error:  # the messages matter more
         warn(f"{snapshot.path} was kept, and the note of the day does not name it: {error}")
     return _mask_snapshot(policies, snapshot)
 
 
 def list_snapshots(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
-    """Return the snapshots, the latest first; see `Memory.sessions.snapshots`.
-
-    Args:
-        workspace: The files.
-        session_id: Only those of this session.
-    """
+    """Return the snapshots, the latest first; see `Memory.sessions.snapshots`."""
     snapshots = _read_all(workspace, session_id)
     visible = (snapshot for snapshot in snapshots if not is_hidden(workspace.files, snapshot))
     return tuple(_mask_snapshot(workspace.policies, snapshot) for snapshot in visible)
 
 
 def resume(workspace: Workspace, session_id: str) -> list[Message]:
-    """Return the messages to resume a session with; see `Memory.sessions.resume`.
-
-    Args:
-        workspace: The files.
-        session_id: The session.
-    """
+    """Return the messages to resume a session with; see `Memory.sessions.resume`."""
     log = workspace.open_log(session_id)
     if (rule := workspace.files.find_hiding_rule(log.path)) is not None:
-        raise NotFoundError(f"the rule {rule!r} of policies leaves sessions of this name out: change the rule")
+        raise errors.NotFoundError(f"the rule {rule!r} of policies leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
     if not ends or _is_ahead(log, ends[0]):
         messages = load_conversation(log)
@@ -142,9 +122,9 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     mask = partial(_mask_text, workspace.policies)
     left = drop_unanswered([_mask(message, mask) for message in messages if get_text(message) != FORGOTTEN])
     if not left:
-        raise NotFoundError(
-            f"nothing was kept of session {session_id!r}: name one that memory.sessions.snapshots() lists, or that "
-            f"has a transcript, {log.path}"
+        raise errors.NotFoundError(
+            f"nothing was kept of session {session_id!r}: memory.sessions.snapshots() lists what was, and "
+            f"there is no {log.path}"
         )
     return left
 
@@ -155,10 +135,6 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
 @contextmanager
 def lock_snapshots(root: Path, path: str) -> Iterator[None]:
     """Hold the lock under which snapshots are written and removed; their folder is created if missing.
-
-    Args:
-        root: The workspace.
-        path: The file to write, for errors.
 
     Raises:
         PathNotAllowedError, WriteError: As `workspace.atomic.lock_file`.
@@ -171,20 +147,12 @@ def lock_snapshots(root: Path, path: str) -> Iterator[None]:
 
 
 def is_snapshot(path: str) -> bool:
-    """Return whether a path, relative to the workspace, is that of a snapshot.
-
-    Args:
-        path: The path.
-    """
+    """Return whether a path, relative to the workspace, is that of a snapshot."""
     return path.startswith(_PREFIX) and _NAME.fullmatch(path.removeprefix(_PREFIX)) is not None
 
 
 def list_paths(root: Path) -> list[str]:
-    """Return the paths of all snapshots, the latest first; the files are not read.
-
-    Args:
-        root: The workspace.
-    """
+    """Return the paths of all snapshots, the latest first; the files are not read."""
     try:
         names = os.listdir(root.joinpath(*FOLDER))
     except OSError:
@@ -194,10 +162,6 @@ def list_paths(root: Path) -> list[str]:
 
 def parse_snapshot(data: bytes, path: str) -> Snapshot:
     """Return the snapshot in the bytes of its file.
-
-    Args:
-        data: The bytes.
-        path: The file.
 
     Raises:
         UndecodableError: They hold none.
@@ -214,18 +178,13 @@ def parse_snapshot(data: bytes, path: str) -> Snapshot:
             raise ValueError
         return Snapshot(_read_text(fields["id"]), time.astimezone(datetime.UTC), messages, summary, path)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise UndecodableError(
+        raise errors.UndecodableError(
             f"{path} holds no snapshot, {{'id': ..., 'timestamp': ..., 'messages': [...]}}: mend it, or delete it"
         ) from error
 
 
 def is_hidden(files: WorkspaceFiles, snapshot: Snapshot) -> bool:
-    """Return whether a policy forbids the name of a snapshot's session.
-
-    Args:
-        files: The files.
-        snapshot: The snapshot.
-    """
+    """Return whether a policy forbids the name of a snapshot's session."""
     session = snapshot.session_id
     return not session.strip() or files.find_hiding_rule(f"{TRANSCRIPTS}/{make_log_name(session)}") is not None
 
@@ -259,9 +218,9 @@ def prepare_snapshot(
     ending = tuple(_keep_messages(policies, messages))
     snapshot = Snapshot(session_id, timestamp, ending, policies.mask(topic) if topic else None, "")
     if not ending:
-        raise InvalidInputError("it has no message with words that may be stored")
+        raise errors.InvalidInputError("it has no message with words that may be stored")
     if is_hidden(workspace.files, snapshot):
-        raise InvalidInputError("a rule says never to store the name of its session")
+        raise errors.InvalidInputError("a rule says never to store the name of its session")
     return replace(snapshot, path=_find_free_path(workspace, snapshot, taken))
 
 
@@ -290,9 +249,9 @@ def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
         try:
             data, _ = workspace.files.read(workspace.files.make_place(path))
             snapshots.append(parse_snapshot(data, path))
-        except NotFoundError:  # forgotten since it was listed
+        except errors.NotFoundError:  # forgotten since it was listed
             continue
-        except OpenClawMemoryError as error:
+        except errors.OpenClawMemoryError as error:
             warn(str(error))
     own = [snapshot for snapshot in snapshots if session_id in {None, snapshot.session_id}]
     return sorted(own, key=lambda snapshot: (snapshot.timestamp, len(snapshot.path), snapshot.path), reverse=True)
@@ -312,7 +271,9 @@ def _write(workspace: Workspace, snapshot: Snapshot) -> None:
     try:
         workspace.files.replace(workspace.files.make_place(snapshot.path), data, None)
     except OSError as error:
-        raise error if isinstance(error, OpenClawMemoryError) else to_write_error(error, snapshot.path) from error
+        raise (
+            error if isinstance(error, errors.OpenClawMemoryError) else to_write_error(error, snapshot.path)
+        ) from error
 
 
 def _add_to_note(workspace: Workspace, snapshot: Snapshot, topic: str | None) -> None:
@@ -361,11 +322,11 @@ def _keep_messages(policies: Policies, messages: Iterable[Message]) -> list[Snap
         InvalidInputError: They are not a list, or one is not a message.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise InvalidInputError(f"messages must be a list of messages, not {messages!r:.80}")
+        raise errors.InvalidInputError(f"messages must be a list of messages, not {messages!r:.80}")
     ending = list[SnapshotMessage]()
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
                 "those of a framework are converted first"
             )
@@ -375,7 +336,7 @@ def _keep_messages(policies: Policies, messages: Iterable[Message]) -> list[Snap
         short = truncate_utf16(_mask_text(policies, text), MAX_UNITS)
         try:
             policies.check(None, role, text, short)
-        except PolicyError:
+        except errors.PolicyError:
             continue
         ending.append(SnapshotMessage(role, short))
     return ending
@@ -407,9 +368,7 @@ def _is_ahead(log: SessionLog, snapshot: Snapshot) -> bool:
 
 
 def _mask_snapshot(policies: Policies, snapshot: Snapshot) -> Snapshot:
-    messages = tuple(
-        SnapshotMessage(message.role, _mask_text(policies, message.content)) for message in snapshot.messages
-    )
+    messages = tuple(SnapshotMessage(each.role, _mask_text(policies, each.content)) for each in snapshot.messages)
     summary = None if snapshot.summary is None else _mask_text(policies, snapshot.summary)
     return replace(snapshot, messages=messages, summary=summary)
 
@@ -433,9 +392,6 @@ def drop_unanswered(messages: Sequence[Message]) -> list[Message]:
     """Drop calls without an answer, and answers without a call: services refuse both.
 
     A program that was killed while a tool ran leaves one.
-
-    Args:
-        messages: The messages of a conversation.
     """
     callers, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
     for at, message in enumerate(messages):

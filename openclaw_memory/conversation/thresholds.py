@@ -5,35 +5,15 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from openclaw_memory._system import read_lines
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.errors import ConfigError
 
 Reason: TypeAlias = Literal["threshold", "transcript", "compaction"]
 Kind: TypeAlias = Literal["chat", "heartbeat", "cli", "flush"]
 
-# The errors of services for a prompt that is too long; several use the last four.
-_TOO_LONG = re.compile(
-    r"prompt is too long|request_too_large|request exceeds the maximum (?:size|allowed)"  # Anthropic
-    r"|input is too long for requested model"  # Amazon Bedrock
-    r"|context window exceed"  # MiniMax
-    r"|input token count.*exceeds the maximum"  # Google
-    r"|maximum prompt length is \d"  # xAI
-    r"|reduce the length of the messages"  # Groq, OpenAI
-    r"|maximum context length"  # OpenAI, OpenRouter, DeepSeek, Mistral, vLLM
-    r"|token count of \d+ exceeds the limit"  # GitHub Copilot
-    r"|tokens_limit_reached"  # GitHub Models
-    r"|too many tokens: (?:total number|size limit)"  # Cohere
-    r"|.inputs.(?: tokens \+ .max_new_tokens.)? must (?:be <=|have less than)"  # Text Generation Inference
-    r"|prompt exceeds max length"  # Z.ai
-    r"|range of input length should be"  # Qwen
-    r"|(?:greater|longer) than the (?:model's )?context (?:length|window)"  # LM Studio and others
-    r"|exceeded model token limit"  # Kimi
-    r"|exceeded max context length"  # Ollama
-    # OpenAI, Anthropic ("input length and `max_tokens` exceed context limit"), llama.cpp.
-    r"|exceeds? (?:the )?(?:available |model's )?context (?:window|limit|size)"
-    r"|context[_ ]length[_ ]exceeded|context[_ ]window[_ ]exceeded|context[_ ]overflow",
-    re.IGNORECASE | re.DOTALL,
-)
+# The errors of services for a prompt that is too long.
+_TOO_LONG = re.compile("|".join(read_lines(__file__, "too_long.txt")), re.IGNORECASE | re.DOTALL)
 # Limits of another kind that mention tokens too: waiting helps, and shortening does not.
 _TOO_FAST = re.compile(r"rate[_ ]?limit|too many requests|tokens per (?:min|day)|\bTPM\b|throttl|quota", re.IGNORECASE)
 # The error types of LangChain and LiteLLM, whatever their text.
@@ -41,11 +21,7 @@ _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
 
 def check_window(window: object) -> None:
-    """Raise ConfigError if a window is neither a number of tokens above 0 nor None.
-
-    Args:
-        window: The tokens that a conversation has room for.
-    """
+    """Raise ConfigError if a window is neither a number of tokens above 0 nor None."""
     if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
         raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
 

@@ -66,7 +66,7 @@ class Conversation:
             text: The text of the user.
 
         Raises:
-            RecursionError: The model went on calling tools. What they answered is in the conversation, which can go on.
+            RecursionError: The model went on calling tools. Their answers are in the conversation, which can go on.
             InvalidInputError: The model returned something else than a message or a text.
             WriteError: The message could not be written to the transcript.
             Exception: Whatever the model or a tool raises, such as that even a compacted conversation is too long.
@@ -119,12 +119,10 @@ class Conversation:
 
     def _compact(self, messages: list[Message], window: int | None) -> str:
         """Save memories and put a summary in place of older messages; return why not, "" if it is done."""
-        compaction = compact(
-            messages, self._summarise, rules=self.flush.rules, window=window, log=self.log, before=self._save
-        )
-        if compaction.summary is not None:
-            self.flush.record_compaction(compaction.tokens_after)
-        return compaction.reason
+        outcome = compact(messages, self._summarise, self.flush.rules, window=window, log=self.log, before=self._save)
+        if outcome.summary is not None:
+            self.flush.record_compaction(outcome.tokens_after)
+        return outcome.reason
 
     def _save(self, messages: Sequence[Message], tokens: int | None = None) -> None:
         """Flush the messages since the latest flush if it is due; without `tokens`, before a cut."""

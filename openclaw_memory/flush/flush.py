@@ -217,11 +217,7 @@ class FlushTurn:
     """
 
     def __init__(
-        self,
-        flush: Flush,
-        reason: Reason,
-        marks: Mapping[str, Any],
-        messages: Callable[[], Iterable[Message]] | None,
+        self, flush: Flush, reason: Reason, marks: Mapping[str, Any], messages: Callable[[], Iterable[Message]] | None
     ) -> None:
         """Begin the turn; `marks` are written at its end."""
         self.reason = reason
@@ -326,9 +322,7 @@ class FlushTurn:
                 result = f"not all messages could be kept in {log.path}: {error}"
             else:
                 outcome = "kept"
-                result = (
-                    f"the messages are in {log.path}, {f'{count} of them since now' if count else 'which had them'}"
-                )
+                result = f"the messages are in {log.path}, {f'{count} of them new' if count else 'which had them'}"
                 result += f"; of {len(cuts)} of them not all words ({cuts[0]})" if cuts else ""
         warn(f"the flush of session {self._flush.session.key!r} failed: {reason}; {result}")
         self._end(outcome, f"{reason}; {result}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from openclaw_memory.errors import (
@@ -32,19 +34,7 @@ DESCRIPTION = (
     "Save lasting memories: adds text to the end of today's note, and changes nothing else. Say each thing in a line "
     "of its own that can be understood alone, with names and dates. What the note says already is not added again."
 )
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "text": {"type": "string", "minLength": 1, "description": "What to remember, in Markdown."},
-        "quotedFrom": {
-            "type": "string",
-            "minLength": 1,
-            "description": "Where it comes from, if a web page, mail or program says it and not the user.",
-        },
-    },
-    "required": ["text"],
-    "additionalProperties": False,
-}
+SCHEMA: Mapping[str, Any] = json.loads(Path(__file__).with_name("note_schema.json").read_text("utf-8"))
 MAX_CHARS = 65_536  # more than a model writes in one answer
 _AFTER_MIDNIGHT = datetime.timedelta(minutes=15)  # when a turn, or one that broke off, may have begun
 
@@ -59,11 +49,6 @@ Headings: TypeAlias = tuple[str, ...]
 
 def append_new(workspace: Workspace, arguments: Mapping[str, Any], now: datetime.datetime) -> ToolAnswer:
     """Add the items of the `text` in a call that the note of the day lacks, and just after midnight that of yesterday.
-
-    Args:
-        workspace: The files.
-        arguments: The arguments of the call.
-        now: The moment.
 
     Returns:
         Its status is `ok` (with `path`, `existed`, and `lines` if any were written), `nothing` (there is no text to
@@ -105,9 +90,7 @@ def _read_text(arguments: object, path: str) -> str:
     if not isinstance(text, str):
         raise InvalidInputError(f"text must be a string, not {text!r:.80}: send the text to remember, in Markdown")
     if len(text) > MAX_CHARS:
-        raise InvalidInputError(
-            f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: send it in parts"
-        )
+        raise InvalidInputError(f"the text has {len(text):,} characters, more than {MAX_CHARS:,}: send it in parts")
     return check_text(text, "text")
 
 

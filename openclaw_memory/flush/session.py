@@ -44,7 +44,7 @@ class Session(Struct, frozen=True):
 
         Args:
             own: The session of the part, or its key.
-            *keys: What the run says, first of what counts first.
+            *keys: The keys of the run, in the order in which they count.
             conversation: The framework's own name of the conversation, such as the thread.
 
         Raises:
@@ -70,20 +70,12 @@ class Session(Struct, frozen=True):
 
 
 def get_id(session: Session | str) -> str:
-    """Return the id of a session, which names its transcript.
-
-    Args:
-        session: The session, or its id.
-    """
+    """Return the id of a session, which names its transcript."""
     return session.id or session.key if isinstance(session, Session) else session
 
 
 def get_chat_type(key: str | None) -> ChatType | None:
-    """Read the chat type off a key; None if it does not tell.
-
-    Args:
-        key: The key of a session.
-    """
+    """Read the chat type off a key; None if it does not tell."""
     parts = _split_key(key)
     is_whole = len(parts) >= 3 and parts[0] == "agent"
     kinds: list[ChatType] = [kind for name, kind in _GROUP_PARTS.items() if is_whole and name in parts[2:]]
@@ -91,20 +83,12 @@ def get_chat_type(key: str | None) -> ChatType | None:
 
 
 def is_group_key(key: str | None) -> bool:
-    """Return whether any part of a key, whatever its form, means several readers.
-
-    Args:
-        key: The key of a session.
-    """
+    """Return whether any part of a key, whatever its form, means several readers."""
     return any(name in _split_key(key) for name in _GROUP_PARTS)
 
 
 def is_direct_key(key: str | None) -> bool:
-    """Return whether a key names an agent's main session or a direct message, which the user alone reads.
-
-    Args:
-        key: The key of a session.
-    """
+    """Return whether a key names an agent's main session or a direct message, which the user alone reads."""
     parts = _split_key(key)
     return not is_group_key(key) and (parts[-1:] == ["main"] or bool({"dm", "direct"} & {*parts}))
 

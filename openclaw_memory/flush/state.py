@@ -44,7 +44,7 @@ class SessionState(Struct, frozen=True, rename="camel"):
         compaction_count: The number of compactions.
         memory_flush_compaction_count: The `compaction_count` at the latest flush; None, not 0, before the first.
         flush_error: The error of the latest flush.
-        compacted_bytes: The size of the transcript at the latest compaction.
+        compacted_bytes: The size of the transcript at the latest compaction, or flush of messages that were ejected.
         flushed_bytes: The size of the transcript at the latest flush.
         input_tokens: The tokens that the model has read in all counted calls.
         output_tokens: The tokens that it has written.
@@ -74,9 +74,6 @@ def read_states(folder: Place) -> dict[str, SessionState]:
 
     Fields of a wrong type are ignored, and entries that are not objects left out.
 
-    Args:
-        folder: The folder of the transcripts.
-
     Raises:
         WorkspaceError: The file is damaged or cannot be read.
         PathNotAllowedError: It is not an ordinary file.
@@ -87,10 +84,6 @@ def read_states(folder: Place) -> dict[str, SessionState]:
 def remove_states(folder: Place, keys: Collection[str]) -> None:
     """Remove the entries of sessions, if they exist.
 
-    Args:
-        folder: The folder of the transcripts.
-        keys: The keys of the sessions.
-
     Raises:
         WorkspaceError: The file is damaged or cannot be read. It is unchanged.
         PathNotAllowedError: It is not an ordinary file. It is unchanged.
@@ -100,11 +93,7 @@ def remove_states(folder: Place, keys: Collection[str]) -> None:
 
 
 def format_time(moment: datetime.datetime) -> str:
-    """Format a moment as `2026-02-18T12:00:00.000Z`.
-
-    Args:
-        moment: The moment, with its zone.
-    """
+    """Format a moment as `2026-02-18T12:00:00.000Z`."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -141,9 +130,7 @@ def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
         if not isinstance(entries, dict):
             raise ValueError("it is not a JSON object")
     except (ValueError, RecursionError) as error:
-        raise WorkspaceError(
-            f"{place.path} is damaged ({error}) and was left as it is: repair it, or move it away"
-        ) from error
+        raise WorkspaceError(f"{place.path} is damaged ({error}) and was left as it is: repair or move it") from error
     return entries, info
 
 
@@ -252,11 +239,7 @@ class FlushCycle:
         return {**self.unsaved, **{name: (getattr(state, name) or 0) + more for name, more in self._added.items()}}
 
     def warn_once(self, error: OpenClawMemoryError) -> None:
-        """Warn once that the state is kept in memory.
-
-        Args:
-            error: Why it cannot be read or written.
-        """
+        """Warn once that the state is kept in memory."""
         if not self._has_warned:
             self._has_warned = True
             warn(f"the state of session {self.session.key!r} is kept in memory alone: {error}")
@@ -274,12 +257,7 @@ class FlushRegistry:
         self.cycles: dict[tuple[Place, str, str | None], FlushCycle] = {}
 
     def open_cycle(self, workspace: Workspace, session: Session) -> FlushCycle:
-        """Return the cycle of a session. The latest 1,000 are kept, and those with a turn under way.
-
-        Args:
-            workspace: The files.
-            session: The session.
-        """
+        """Return the cycle of a session. The latest 1,000 are kept, and those with a turn under way."""
         folder = locate_transcripts(workspace.root, workspace.sessions)
         session_id = session.id
         with suppress(OpenClawMemoryError):  # which is reported where the state is read
@@ -295,11 +273,7 @@ class FlushRegistry:
         return cycle
 
     def list_failures(self, workspace: Workspace) -> dict[str, str]:
-        """Return the error of the latest flush by session key; that of a damaged file by the file's name.
-
-        Args:
-            workspace: The files.
-        """
+        """Return the error of the latest flush by session key; that of a damaged file by the file's name."""
         folder = locate_transcripts(workspace.root, workspace.sessions)
         try:
             errors = {key: state.flush_error for key, state in read_states(folder).items()}

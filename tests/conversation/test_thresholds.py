@@ -28,7 +28,6 @@ def test_the_thresholds_of_a_window(window, free, flush, compaction):
 @given(st.integers(1, 2_000_000), st.integers(0, 10_000_000), st.integers(0, 10_000_000))
 def test_a_flush_is_due_before_a_compaction_whatever_the_settings(window, wanted, soft):
     rules = CompactionConfig(reserve_tokens=wanted, soft_threshold_tokens=soft)
-
     assert window // 4 < rules.get_flush_threshold(window) <= rules.get_compaction_threshold(window)
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 import pytest
+from index_files import read_days
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.conversation import get_text
@@ -65,10 +66,6 @@ def memory(tmp_path):
         yield opened
 
 
-def notes(memory):
-    return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
-
-
 def transcript(memory):
     return (memory.workspace.root / "sessions/main.jsonl").read_text()
 
@@ -99,7 +96,7 @@ def test_whatever_fails_no_fact_is_lost_and_none_is_noted_twice(memory, script):
     talk = tell(memory, model, TURNS)
     assert talk.flush.state.compaction_count >= 2
     assert len(model.flushes) > 1
-    noted, kept = Counter(FACT.findall(notes(memory))), FACT.findall(transcript(memory))
+    noted, kept = Counter(FACT.findall(read_days(memory.workspace.root))), FACT.findall(transcript(memory))
     view = " ".join(map(get_text, talk.messages))
     in_words = {number for number in map(str, range(TURNS)) if noted[number] or f"Fact {number}:" in view}
     assert in_words == {str(number) for number in range(TURNS)} or any(kind == "flush" for kind, _ in script)

@@ -8,20 +8,14 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from index_files import read_days
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import EmbeddingConfig
 from openclaw_memory.flush import FlushModel, ModelReply, arun_flush, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, read_finish_reason
 
 FACT = "The boiler code is 4711."
 TOO_LONG = ValueError("maximum context length exceeded")
-
-
-@pytest.fixture
-def memory(tmp_path):
-    with Memory.open(tmp_path, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -88,13 +82,9 @@ def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memor
         flush, say(*(name * 300 for name in "abcdefghi")), lambda _, asked: note if asked == 1 else "NO_REPLY", room=301
     )
     assert (outcome, len(seen)) == ("kept", 8)
-    assert "4711" in seen_notes(memory)
+    assert "4711" in read_days(memory.workspace.root)
     assert len(flush.log.read_messages()) == 9
     assert "8 times" in memory.status().flush["talk"]
-
-
-def seen_notes(memory):
-    return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -125,7 +115,7 @@ def test_a_model_that_hangs_does_not_hold_up_the_user(tmp_path, is_async):
         assert (len(asked), outcome) == (1, "kept")
         assert FACT in (memory.workspace.root / flush.log.path).read_text()
         assert "compaction.flush_timeout_seconds" in memory.status().flush["talk"]
-        assert not seen_notes(memory)
+        assert not read_days(memory.workspace.root)
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), LookupError("no such model")])
@@ -226,7 +216,7 @@ def test_a_call_that_was_refused_and_is_followed_by_silence_is_a_failure(memory,
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
 def test_a_call_that_was_refused_is_made_good_by_a_later_one(memory, held, call):
     assert held(one_by_one(calling(call), calling(writing("The boiler code is 4711.")))) == ("saved", [])
-    assert "4711" in seen_notes(memory)
+    assert "4711" in read_days(memory.workspace.root)
     assert memory.status().flush == {}
 
 
@@ -234,8 +224,8 @@ def test_a_call_that_was_refused_is_made_good_by_a_later_one(memory, held, call)
 def test_a_call_that_was_refused_is_not_made_good_by_another_one_beside_it(memory, held, call):
     for both in ((call, writing("Anna likes tea.")), (writing("Bo likes rye."), call)):
         assert held(one_by_one(calling(*both))) == KEPT
-    assert "Anna likes tea." in seen_notes(memory)
-    assert "Bo likes rye." in seen_notes(memory)
+    assert "Anna likes tea." in read_days(memory.workspace.root)
+    assert "Bo likes rye." in read_days(memory.workspace.root)
 
 
 @pytest.mark.parametrize("reason", CUT_OFF)
@@ -246,7 +236,7 @@ def test_what_was_cut_off_is_a_failure_of_which_no_half_of_a_fact_is_written(mem
         assert reason in memory.status().flush["talk"]
     assert held(one_by_one(half)) == KEPT
     assert held(one_by_one(saying("The boiler code is 47", reason)), can_call=False) == KEPT
-    assert seen_notes(memory) == ""
+    assert read_days(memory.workspace.root) == ""
     assert held(one_by_one(calling(writing("Anna likes tea.")), saying("Now the boi", reason))) == KEPT
     assert held(one_by_one(half, calling(writing("The boiler code is 4711."))))[0] == "saved"
 

@@ -4,13 +4,11 @@ import datetime
 import gc
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from functools import partial
 
 import pytest
+from moving_clock import Clock
 
 from openclaw_memory.config.sections import CompactionConfig, SessionsConfig
 from openclaw_memory.conversation import get_text
@@ -40,22 +38,9 @@ CONVERSATION = [
 ]
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime.datetime:
-        return self.now
-
-    def later(self, **by: float) -> None:
-        self.now += datetime.timedelta(**by)
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture
@@ -96,7 +81,6 @@ def fail(turn) -> None:
 def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
     assert flush.begin(175_999) is None
     save(flush.begin(176_000), "- a fact")
-
     assert flush.begin(179_000) is None
     assert flush.begin(190_000, compacting=True) is None
     flush.record_compaction(20_000)
@@ -151,7 +135,6 @@ def test_a_new_transcript_of_a_key_begins_again(flush_of):
     first.record_compaction()
     save(first.begin(176_000), "- a")
     second = flush_of(session_id="two")
-
     assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, None)
     save(second.begin(176_000), "- b")
     assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, 0)
@@ -173,7 +156,6 @@ def test_a_transcript_that_has_grown_is_a_reason(flush_of):
 # --- what the model is told, and may do
 def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_nothing(flush, flush_of):
     turn = flush.begin(176_000)
-
     assert turn.prompt.startswith(
         f"Pre-compaction memory flush. Store durable memories now (use {NOTE}; create memory/ if needed). "
         "If nothing to store, reply with NO_REPLY."
@@ -183,7 +165,6 @@ def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_not
     assert turn.system_prompt == "Session nearing compaction. Store durable memories now."
     flush = flush_of("own", rules=CompactionConfig(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
     turn = flush.begin(176_000)
-
     assert turn.prompt == f"Write to {NOTE}. If nothing to store, reply with NO_REPLY."
     assert turn.system_prompt == "Be brief."
     assert flush_of("b", rules=CompactionConfig(prompt="Say NO_REPLY.")).begin(176_000).prompt == "Say NO_REPLY."
@@ -194,7 +175,6 @@ def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
     written = []
     turn = flush_of(on_write=lambda: written.append(1)).begin(176_000)
     answer = json.loads(turn.tool({"text": "- Anna likes tea", "path": NOTE}))
-
     assert answer == {"status": "ok", "path": NOTE, "lines": "4-4", "existed": False}
     assert note(workspace) == "# 2026-11-21\n\nMy own words\n- Anna likes tea\n"
     assert json.loads(turn.tool({"text": "- Anna likes tea"})) == {"status": "ok", "path": NOTE, "existed": True}
@@ -228,7 +208,6 @@ def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
 )
 def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, workspace, arguments, status):
     answer = flush.begin(176_000).tool.run(arguments)
-
     assert answer.data["status"] == status
     assert answer.data["error"]
     assert not (workspace.root / "memory").exists()
@@ -239,7 +218,6 @@ def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
     key = "sk-" + "a1" * 20
     text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fence_text('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
     save(flush.begin(176_000), text)
-
     assert key not in note(workspace)
     assert redact(key) in note(workspace)
     assert "hunter2hunter2" not in note(workspace)
@@ -251,7 +229,6 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
     turn = flush.begin(176_000)
     turn.tool.run({"text": "- before"})
     clock.now = NOON + datetime.timedelta(hours=12)
-
     assert "memory/2026-11-22.md" in turn.prompt
     assert turn.tool.run({"text": "- before"}).data["existed"]
     assert turn.tool.run({"text": "- after"}).data["path"] == "memory/2026-11-22.md"
@@ -268,7 +245,6 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
 def test_after_a_failure_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
     turn = flush.begin(176_000, messages=lambda: CONVERSATION)
     turn.fail(TimeoutError("the model is away"))
-
     assert turn.outcome == "kept"
     assert "TimeoutError: the model is away" in flush.state.flush_error
     assert flush.begin(180_000) is None
@@ -315,7 +291,6 @@ def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
         fail(flush.begin(176_000, messages=lambda: messages))
         flush.record_compaction()
     assert [entry["message"] for entry in flush.log.read_entries() if entry["type"] == "message"] == messages
-
     fail(flush.begin(176_000, messages=lambda: [*messages, messages[-1]]))
     assert len(list(flush.log.read_entries())) == 1 + len(messages) + 1
 
@@ -332,7 +307,6 @@ def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
 def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
     turn = flush.begin(176_000, messages=lambda: CONVERSATION)
     turn.finish(reply)
-
     assert turn.outcome == "kept"
     assert "NO_REPLY" in flush.state.flush_error
 
@@ -344,7 +318,6 @@ def test_a_failure_is_not_followed_by_another_attempt(flush, workspace):
     assert turn.tool.run({"text": "- b"}).data["status"] == "not_allowed"
     turn.finish("NO_REPLY")
     turn.fail(TimeoutError("once more"))
-
     assert turn.outcome == "kept"
     assert flush.state.flush_error.startswith("RuntimeError")
     assert "- a" in note(workspace)
@@ -374,7 +347,6 @@ def broken():
 def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messages):
     turn = flush.begin(176_000, messages=messages)
     fail(turn)
-
     assert turn.outcome == "lost"
     assert flush.state.flush_error.startswith("TimeoutError")
 
@@ -384,7 +356,6 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
     made = {"role": "user", "content": "a summary", "type": "compaction"}  # by a program: it is not kept
     odd = ["no object", made, {"role": "user", "content": "and this"}, {"role": "user", "content": parts}]
     fail(flush.begin(176_000, messages=lambda: odd))
-
     whole, in_part = flush.log.read_messages()
     assert whole["content"] == "and this"
     assert get_text(in_part).startswith("The code is 4711.")
@@ -399,7 +370,6 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
 @pytest.mark.fault(29)
 def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
-
     assert flush.begin(199_000, compacting=True) is None
     assert list(workspace.root.iterdir()) == []
 
@@ -448,23 +418,10 @@ def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of,
             flushes[number].add_tokens(2, 1)
 
     in_threads(partial(work, number) for number in range(4))
-
     lines = note(workspace).splitlines()[2:]
     assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
     state = flush_of().state
     assert (state.compaction_count, state.input_tokens, state.output_tokens) == (40, 80, 40)
-
-
-@pytest.mark.fault(30)
-def test_flushes_of_a_program_hold_one_turn_at_a_time(flush_of):
-    ready, registry, held = threading.Barrier(6), FlushRegistry(), []
-
-    def work(flush: Flush) -> None:
-        ready.wait()
-        held.append(flush.begin(176_000))
-
-    in_threads([partial(work, flush_of("one", registry=registry)) for _ in range(6)])
-    assert len([turn for turn in held if turn is not None]) == 1
 
 
 @pytest.mark.fault(27)
@@ -478,7 +435,6 @@ def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_re
     turns = [flush_of(registry=registry).begin(176_000) for _ in range(3)]
     assert [turn is not None for turn in turns] == [True, False, False]
     turns[0].finish("NO_REPLY")
-
     assert flush_of(registry=registry).begin(176_000) is None
     flush_of(registry=registry).record_compaction()
     assert flush_of(registry=registry).begin(176_000) is not None
@@ -497,33 +453,8 @@ def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspa
     save(flush_of().begin(176_000), "- a\n- b")
     assert sorted(os.listdir(workspace.root / "memory")) == [".lock", "2026-11-21.md"]
     save(flush_of().begin(None, compacting=True, flushed=False), "- a\n- b", "- c")
-
     assert note(workspace) == "# 2026-11-21\n\n- a\n- b\n"
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
-
-
-CRASH = """
-import os, signal, sys
-from openclaw_memory.flush import Flush
-from openclaw_memory.workspace import Workspace
-turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).begin(176_000, compacting=True)
-assert turn.tool.run({"text": "- The launch is on Friday\\n- Anna brings tea"}).ok
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.fault(30)
-def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(workspace):
-    done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    flush = Flush(Workspace.open(workspace.root), "main", window=200_000)
-    turn = flush.begin(176_000)
-    save(turn, "- The launch is on Friday\n- Anna brings tea")
-
-    (day,) = (workspace.root / "memory").glob("*.md")
-    lines = day.read_text().splitlines()[2:]
-    assert lines == ["- The launch is on Friday", "- Anna brings tea"]
-    assert flush.begin(176_000, compacting=True) is None
 
 
 def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(flush_of, workspace):
@@ -535,7 +466,6 @@ def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(f
     there = read_states(folder)
     save(turn, "- a")
     flush.record_compaction()
-
     assert read_states(folder) == there
     assert (flush.state.compaction_count, flush.state.memory_flush_compaction_count) == (4, 3)
     assert flush_of().session.id == "new"
@@ -548,7 +478,6 @@ def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, wo
     assert flush_of("blank").session.id == "blank"
     for key in ("given", "agent:main:telegram:group:7", "agent:main:main", "blank"):
         flush_of(key).record_compaction()
-
     states = read_states(folder)
     assert [state.chat_type for state in states.values()] == ["room", None, "group", "direct"]
     assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)

@@ -69,7 +69,6 @@ def test_code_that_a_note_left_open_is_closed_before_something_is_added():
 
 def test_what_another_note_says_in_its_place_is_not_missing():
     other = ("# 2026-11-20\n\n- a\n\n## Anna\n\n- b", "# 2026-11-20")
-
     assert find_missing("- a\n\n## Anna\n- b\n\n## Bob\n- b", "", TITLE, [other]) == "## Bob\n\n- b"
 
 
@@ -106,7 +105,6 @@ def places(text: str) -> set[tuple[str, ...]]:
 @given(TEXTS, TEXTS)
 def test_afterwards_each_line_is_in_its_place(text, note):
     now = places(after(text, note))
-
     assert places(text) <= now
     assert places(note) <= now
     assert now <= places(text) | places(note)
@@ -115,6 +113,5 @@ def test_afterwards_each_line_is_in_its_place(text, note):
 @given(TEXTS, TEXTS, TEXTS)
 def test_once_added_nothing_is_missing_whatever_was_added_since(text, other, note):
     once = after(text, note)
-
     assert find_missing(text, once, TITLE) == ""
     assert find_missing(text, after(other, once), TITLE) == ""

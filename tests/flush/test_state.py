@@ -34,7 +34,6 @@ def test_the_fields_are_those_of_openclaw(folder, file):
     values = {"session_id": "uuid", "chat_type": "group", "compaction_count": 5, "memory_flush_compaction_count": 5}
     tokens = {"input_tokens": 45_000, "output_tokens": 12_000, "context_tokens": 176_000}
     change_state(folder, "agent:main", memory_flush_at="2026-02-18T11:58:00Z", **values, **tokens)
-
     entry = json.loads(file.read_text())["agent:main"]
     assert entry.pop("updatedAt").endswith("Z")
     assert entry == {
@@ -68,7 +67,6 @@ def test_what_is_not_ours_stays_as_it_is(folder, file):
     }
     file.write_text(json.dumps(before))
     change_state(folder, "a", compaction_count=3, flush_error=None)
-
     after = json.loads(file.read_text())
     assert list(after) == list(before)
     assert (after["other"], after["list"]) == (before["other"], before["list"])
@@ -82,7 +80,6 @@ def test_what_is_not_ours_stays_as_it_is(folder, file):
 
 def test_times_in_milliseconds_are_read_and_written_as_the_others_are(folder, file):
     file.write_text('{"a": {"updatedAt": 1771416000500, "memoryFlushAt": 1771416000000.0}, "b": {"updatedAt": 1e300}}')
-
     states = read_states(folder)
     assert states["a"].updated_at == "2026-02-18T12:00:00.500Z"
     assert states["a"].memory_flush_at == "2026-02-18T12:00:00.000Z"
@@ -130,7 +127,6 @@ def test_what_another_program_writes_in_between_is_not_overwritten(folder, file,
 
     monkeypatch.setattr(state, "replace_file", late)
     change_state(folder, "a", compaction_count=2)
-
     assert {key: found.compaction_count for key, found in read_states(folder).items()} == {"a": 2, "theirs": 9}
 
 
@@ -139,7 +135,6 @@ def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, fil
     change_state(folder, "a", flush_error="the model is away")
     change_state(folder, "b", flush_error=None)
     assert FlushRegistry().list_failures(workspace) == {"a": "the model is away"}
-
     file.write_text("{")
     [(name, message)] = FlushRegistry().list_failures(workspace).items()
     assert name == "sessions.json"
