@@ -18,8 +18,8 @@ from openclaw_memory.text.front_matter import parse, parse_own_fields
 from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile
 from openclaw_memory.types.codec import SUFFIX
-from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.types.files import Skipped
+from openclaw_memory.types.results import Item, Kind
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.encodings import UTF8, decode, find_encoding
@@ -50,9 +50,6 @@ def read_contents(workspace: Workspace) -> tuple[list[Content], list[Skipped]]:
 
     Transcripts are there though `sessions.index` is off: they are on the disk.
 
-    Args:
-        workspace: The files.
-
     Raises:
         WorkspaceError: The folder cannot be listed.
         ConfigError: The time zone is unknown.
@@ -79,20 +76,12 @@ def read_contents(workspace: Workspace) -> tuple[list[Content], list[Skipped]]:
 
 
 def with_transcripts(workspace: Workspace) -> Workspace:
-    """Return the workspace with the transcripts that are there, whether they are indexed or not.
-
-    Args:
-        workspace: The files.
-    """
+    """Return the workspace with the transcripts that are there, whether they are indexed or not."""
     return replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
 
 
 def locate_any(workspace: Workspace, path: str) -> Place:
     """Return the place of anything that is remembered, as `locate` does of a memory file.
-
-    Args:
-        workspace: The files.
-        path: A path.
 
     Raises:
         PathNotAllowedError: It does not name a remembered file.
@@ -117,12 +106,7 @@ def lock_any(workspace: Workspace, place: Place) -> AbstractContextManager[None]
 
 
 def is_sealed(workspace: Workspace, path: str) -> bool:
-    """Return whether a file is sealed; False if it cannot be read.
-
-    Args:
-        workspace: The files.
-        path: A path.
-    """
+    """Return whether a file is sealed; False if it cannot be read."""
     try:
         return path.endswith(SUFFIX) or workspace.files.is_sealed(locate_any(workspace, path))
     except (OpenClawMemoryError, OSError):

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from openclaw_memory.errors import ConfigError, InvalidInputError, WriteError
+from openclaw_memory.errors import ConfigError, WriteError
 from openclaw_memory.events import Location, locate_citation, observed
-from openclaw_memory.text.days import is_within
-from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
+from openclaw_memory.types.results import ForgetPlan, ForgetReceipt, Item
 from openclaw_memory.workspace.notes import MemoryPart
-from openclaw_memory.workspace.time_zone import to_day
 
 if TYPE_CHECKING:
     import datetime
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
-
-Order: TypeAlias = Literal["path", "date", "size", "changed"]
-
-# Newest and largest first; ties by path.
-_ORDERS: Mapping[str, Callable[[Item], Any]] = {
-    "path": lambda item: item.path,
-    "date": lambda item: -(item.last_date or item.changed.date()).toordinal(),
-    "size": lambda item: -item.size,
-    "changed": lambda item: -item.changed.timestamp(),
-}
 
 
 def _locate_forgotten(receipt: ForgetReceipt, *_: Any, **__: Any) -> list[Location]:
@@ -52,61 +40,19 @@ class Control(MemoryPart):
         self._service, self._rebuild = service, rebuild
 
     @observed("inspect")
-    def inspect(
-        self,
-        *,
-        kind: Kind | None = None,
-        since: datetime.date | str | None = None,
-        until: datetime.date | str | None = None,
-        type: str | None = None,  # noqa: A002 - the field's name
-        source: str | None = None,
-        sensitivity: str | None = None,
-        sort: Order = "path",
-    ) -> tuple[Item, ...]:
-        """List everything that is remembered, as it is on disk: each file with its kind and size, without its text.
-
-        Args:
-            kind: Only "day" (notes of days), "note", "record", "document", "transcript" or "snapshot".
-            since: Only items of this day or later; an item without a day counts by its last change.
-            until: Only items of this day or earlier.
-            type: Only records of this type.
-            source: Only items from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
-                person's notes are "file", documents "tool", transcripts and snapshots "chat_turn". What a record has
-                from outside, and a document whose `origin` says so, is "external".
-            sensitivity: Only records of this sensitivity.
-            sort: "path", "date" or "changed" (newest first), or "size" (largest first).
+    def inspect(self) -> tuple[Item, ...]:
+        """List everything that is remembered, by path, as it is on disk: each file with its kind, without its text.
 
         Raises:
-            InvalidInputError: An argument is not one of these.
             WorkspaceError: The folder cannot be listed.
         """
         self._index.check_open()
         from openclaw_memory.control.contents import read_contents
 
-        if kind is not None and kind not in get_args(Kind):
-            raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
-        if sort not in _ORDERS:
-            raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
-        timezone = self._workspace.sessions.timezone
-        first, last = to_day(since, "since", timezone), to_day(until, "until", timezone)
-        zone = self._workspace.zone
+        items = (_mask_item(self._workspace, content.item) for content in read_contents(self._workspace)[0])
+        return tuple(sorted(items, key=lambda item: item.path))
 
-        def is_selected(item: Item) -> bool:
-            changed = item.changed.astimezone(zone).date()
-            return (
-                kind in {None, item.kind}
-                and is_within(item.last_date or changed, first)
-                and is_within(item.date or changed, None, last)
-                and type in {None, item.type}
-                and source in {None, item.source}
-                and sensitivity in {None, item.sensitivity}
-            )
-
-        items = (content.item for content in read_contents(self._workspace)[0])
-        masked = [_mask_item(self._workspace, item) for item in items if is_selected(item)]
-        return tuple(sorted(sorted(masked, key=_ORDERS["path"]), key=_ORDERS[sort]))
-
-    @observed("forget", _locate_forgotten, writes=True, result=_summarize)
+    @observed("forget", _locate_forgotten, writes=True, judge=_summarize)
     def forget(
         self,
         *,

@@ -7,17 +7,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from openclaw_memory.control.contents import locate_any, lock_any, read_contents, with_transcripts
-from openclaw_memory.control.planning import ForgetRequest, fold_words, plan_forgetting
+from openclaw_memory.control.planning import ForgetRequest, expand_spans, fold_words, plan_forgetting
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
+from openclaw_memory.search.request import check_count
 from openclaw_memory.types.files import Skipped, Span, parse_citation
+from openclaw_memory.types.results import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.encodings import CANVAS, UTF8, find_encoding
 from openclaw_memory.workspace.paths import (
@@ -36,10 +37,7 @@ WAIT_SECONDS = 10.0  # for a sync of another process, which ends soon or is repo
 
 
 def read_request(
-    workspace: Workspace,
-    criteria: Mapping[str, Any],
-    paths: Sequence[str] | None,
-    now: datetime.date | str | None,
+    workspace: Workspace, criteria: Mapping[str, Any], paths: Sequence[str] | None, now: datetime.date | str | None
 ) -> ForgetRequest:
     """Read the arguments of `Memory.control.forget`.
 
@@ -66,8 +64,7 @@ def read_request(
     timezone = workspace.sessions.timezone
     first = to_day(since, "since", timezone)
     if last_days is not None:
-        if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
-            raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
+        check_count("last_days", last_days)
         today = to_day(now, "now", timezone) or workspace.get_time().date()
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
@@ -117,10 +114,6 @@ def check_expected(plan: ForgetPlan, expected: str | None) -> None:
 def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
     """Plan a forgetting from the files as they are now.
 
-    Args:
-        workspace: The files.
-        request: The request to forget.
-
     Raises:
         InvalidInputError: Lines are named of a record, document or snapshot, which goes as a whole.
         NotFoundError: A file or line that was named is not there.
@@ -144,11 +137,6 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
 
     Where a crash cuts it short, some files are done: plan again, and apply that.
 
-    Args:
-        workspace: The files.
-        service: Their index.
-        plan: The plan.
-
     Raises:
         ConflictError: A file has changed since the plan. Nothing was changed.
     """
@@ -165,8 +153,9 @@ def apply_plan(workspace: Workspace, service: IndexService, plan: ForgetPlan) ->
     indexed = [step.path for step in plan.steps if step.kind != "snapshot"]
     if (why := service.forget(indexed, WAIT_SECONDS)) is not None:
         remaining.append(Skipped("index", why))
-    if plan and (repository := _find_repository(workspace.root)) is not None:
-        remaining.append(Skipped(str(repository), "git may keep the versions it has seen: see `git filter-repo`"))
+    repositories = [folder for folder in (workspace.root, *workspace.root.parents) if (folder / ".git").exists()]
+    if plan and repositories:
+        remaining.append(Skipped(str(repositories[0]), "git may keep the versions it has seen: see `git filter-repo`"))
     return ForgetReceipt(plan, False, tuple(sorted(forgotten)), tuple(remaining), why is None)
 
 
@@ -240,20 +229,16 @@ def _check_step(workspace: Workspace, step: Step) -> os.stat_result:
 def _apply_step(workspace: Workspace, step: Step, info: os.stat_result) -> None:
     place = locate_any(workspace, step.path)
     if step.action == "messages":
-        if not forget_lines(workspace.files, place, _remove_lines(step), step.size, step.hash):
+        if not forget_lines(workspace.files, place, expand_spans(step.spans), step.size, step.hash):
             raise _make_conflict(step)
         return
     if step.action == "remove":
         workspace.files.remove(place, info)
         return
     data, _ = workspace.files.read(place)
-    forgotten = set(_remove_lines(step))
+    forgotten = set(expand_spans(step.spans))
     remainder = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in forgotten]
     workspace.files.replace(place, b"\n".join(remainder), info)
-
-
-def _remove_lines(step: Step) -> Iterator[int]:
-    return chain.from_iterable(range(first, last + 1) for first, last in step.spans)
 
 
 def _make_conflict(step: Step) -> ConflictError:
@@ -285,7 +270,3 @@ def _map_sessions(workspace: Workspace) -> dict[str, str]:
         states = read_states(locate_transcripts(workspace.root, workspace.sessions))
         return {key: state.session_id or key for key, state in states.items() if key}
     return {}
-
-
-def _find_repository(root: Path) -> Path | None:
-    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)

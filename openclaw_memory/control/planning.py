@@ -18,8 +18,8 @@ from openclaw_memory.conversation.snapshots import TITLE
 from openclaw_memory.text.days import is_within
 from openclaw_memory.text.policies import iterate_leaves
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
-from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Skipped, Span, format_citation
+from openclaw_memory.types.results import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.tombstones import Line
 
@@ -104,11 +104,7 @@ def plan_forgetting(
 
 
 def merge_lines(lines: Iterable[int]) -> tuple[Span, ...]:
-    """Return lines as runs, in their order.
-
-    Args:
-        lines: Numbers of lines.
-    """
+    """Return lines as runs, in their order."""
     spans: list[Span] = []
     for line in sorted(lines):
         if spans and line == spans[-1][1] + 1:
@@ -124,7 +120,7 @@ def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo 
     if spans is not None and not spans:
         match.remove_file("it was named")
     elif spans and item.kind != "transcript":
-        match.add_lines(item.kind, _expand_spans(spans), "these lines were named")
+        match.add_lines(item.kind, expand_spans(spans), "these lines were named")
     if item.kind == "transcript":
         match.digest = _match_transcript(match, request, content, spans or ())
         return match
@@ -141,12 +137,7 @@ def _match_file(request: ForgetRequest, content: Content, zone: datetime.tzinfo 
 
 
 def find_mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
-    """Return the 1-based lines of a note that name snapshots, with the heading of each.
-
-    Args:
-        snapshots: Their paths.
-        lines: The lines of the note.
-    """
+    """Return the 1-based lines of a note that name snapshots, with the heading of each."""
     # One may have been sealed, or unsealed, since.
     links = [f"{get_plain_name(path)}{ending})" for path in snapshots for ending in ("", SUFFIX)]
     match = set[int]()
@@ -183,7 +174,7 @@ def _match_transcript(match: _Match, request: ForgetRequest, content: Content, s
         words = fold_words(request.query)
         saying = (line.number for line in lines if words in fold_words(_join_values(line.record, line.data)))
         match.add_lines(item.kind, saying, "they say it")
-    numbers = {*_expand_spans(spans)}.intersection(line.number for line in lines)
+    numbers = {*expand_spans(spans)}.intersection(line.number for line in lines)
     match.add_lines(item.kind, numbers, "these lines were named")
     return digest.hexdigest()
 
@@ -235,11 +226,7 @@ def find_lines(query: str, lines: Sequence[str]) -> set[int]:
 
 
 def fold_words(text: str) -> str:
-    """Return a text as it is compared: composed, without case, and with one space for each run of blanks.
-
-    Args:
-        text: The text.
-    """
+    """Return a text as it is compared: composed, without case, and with one space for each run of blanks."""
     return _BLANKS.sub(" ", unicodedata.normalize("NFC", text).casefold()).strip()
 
 
@@ -250,6 +237,7 @@ def _join_values(value: Any, otherwise: bytes = b"") -> str:
     return "\n".join(str(item) for item in iterate_leaves(value) if item is not None)
 
 
-def _expand_spans(spans: Sequence[Span]) -> Iterator[int]:
+def expand_spans(spans: Sequence[Span]) -> Iterator[int]:
+    """Yield the number of each line of runs."""
     for first, last in spans:
         yield from range(first, last + 1)
