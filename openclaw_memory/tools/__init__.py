@@ -7,12 +7,7 @@ what is relevant before a model is asked. `recall_section` writes the text for i
 
 from openclaw_memory.text.fence import fence_results
 from openclaw_memory.tools.handlers import memory_tools
-from openclaw_memory.tools.prompt import (
-    compose_session_start,
-    recall,
-    recall_section,
-    with_fewer_results,
-)
+from openclaw_memory.tools.prompt import compose_session_start, recall, recall_section, with_fewer_results
 from openclaw_memory.tools.visibility import find_audience, search_for
 
 __all__ = [

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.text.fence import remove_fences
 from openclaw_memory.types import ToolAnswer
-from openclaw_memory.types.control import ForgetPlan
+from openclaw_memory.types.results import ForgetPlan
 
 if TYPE_CHECKING:
     from openclaw_memory.flush.session import Session
@@ -83,19 +83,14 @@ def erase_planned(
     waiting = plans.get(session)
     if waiting is None or waiting.expires < time.monotonic():
         plans.pop(session, None)
-        raise NotFoundError(
-            "no plan waits for a hash in this session: name what is to go, show the user the plan, and ask again"
-        )
+        raise NotFoundError("no plan waits in this session: name what is to go, show the user the plan, and ask again")
     if not waiting.plan.hash.startswith(code):
         raise InvalidInputError(
-            "this is not the hash of the plan that waits in this session: take the one that the user has typed, or "
-            "plan again"
+            "this is not the hash of this session's plan: take the one that the user has typed, or plan again"
         )
     message = read_user_message()
     if message is not None and code[:HASH_DIGITS] not in remove_fences(message).lower():
-        raise PathNotAllowedError(
-            "the user has not typed this hash in their latest message: ask them to, and wait for their answer"
-        )
+        raise PathNotAllowedError("this hash is not in the user's latest message: ask them to type it, and wait")
     if plans.pop(session, None) is not waiting:  # another call has just taken it
         raise NotFoundError("this plan is being done, or there is a newer one: plan again, and look at it")
     receipt = memory.control.forget(**waiting.criteria, dry_run=False, expected=waiting.plan)

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_args
 
+import msgspec
 from msgspec import Meta, field, structs
 
+from openclaw_memory._safe import clean_line
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,
@@ -27,28 +28,10 @@ from openclaw_memory.flush.session import Session
 from openclaw_memory.text.fence import fence_text, remove_fences
 from openclaw_memory.text.quotation import check_source_name
 from openclaw_memory.text.redaction import explain_masks, redact
-from openclaw_memory.tools.arguments import (
-    Arguments,
-    Count,
-    Hash,
-    Share,
-    Text,
-    build_schema,
-    describe,
-    parse_arguments,
-)
-from openclaw_memory.tools.visibility import (
-    Audience,
-    check_memory,
-    check_path,
-    check_private,
-    check_source,
-    find_audience,
-    search_for,
-)
+from openclaw_memory.tools import visibility
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, parse_citation
-from openclaw_memory.types.records import Record, RecordSource, RecordType, make_sentence
+from openclaw_memory.types.records import Record, RecordType, make_sentence
 from openclaw_memory.types.results import IN_OTHER_WORDS
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
@@ -79,7 +62,7 @@ _HOW_TO_CHANGE = (
     "`hash` that it gave. If they have changed since, nothing is written: the status `stale` comes with the lines as "
     "they are now, and their hash."
 )
-_ALL_WEAK = "all results say it in other words, or say something else: the memory may not answer this"
+_ALL_WEAK = "all results say it in other words, or something else: if none answers, say that you checked the memory"
 
 
 class Context(NamedTuple):
@@ -90,10 +73,21 @@ class Context(NamedTuple):
     """
 
     memory: Memory
-    audience: Audience
+    audience: visibility.Audience
     session: Session
     may_edit: bool
     read_user_message: Callable[[], str | None] = lambda: None
+
+
+Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Hash = Annotated[str, Meta(pattern="^[0-9a-fA-F]{12,64}$")]
+
+
+def describe(text: str) -> Meta:
+    """Describe an argument to a model."""
+    return Meta(description=text)
 
 
 NotePath = Annotated[
@@ -109,8 +103,11 @@ _START = "The first line to read; lines count from 1, which is the default."
 _LINES = "How many lines to read; without it, as many as are shown at once."
 
 
-class ToolCall(Arguments, frozen=True):
-    """A call of a tool, with checked arguments."""
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A call of a tool, with checked arguments: a subclass is a tool, and its fields are the JSON schema."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
 
     def answer(self, context: Context) -> ToolAnswer:
         """Answer the call."""
@@ -141,10 +138,10 @@ class SearchCall(ToolCall, frozen=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Return the best lines, each fenced, within `config.recall.max_chars`."""
-        from openclaw_memory.search.budget import keep_strong_results
+        from openclaw_memory.search.results import keep_strong_results
 
         audience = context.audience
-        results = search_for(
+        results = visibility.search_for(
             context.memory,
             self.query,
             audience=audience,
@@ -188,7 +185,7 @@ class GetCall(ToolCall, frozen=True):
     def answer(self, context: Context) -> ToolAnswer:
         """Return the lines, fenced, and their hash if this model may change them."""
         path, start, lines = self._locate()
-        check_path(context.memory.workspace, path, context.audience)
+        visibility.check_path(context.memory.workspace, path, context.audience)
         excerpt = context.memory.get(path, start=start, lines=lines or context.memory.config.recall.get_lines)
         has_lines = excerpt.end_line >= excerpt.start_line
         data = {
@@ -233,19 +230,13 @@ class AppendCall(ToolCall, frozen=True):
 
     def answer(self, context: Context) -> ToolAnswer:
         """Append the text without secrets, unless the note has it already."""
-        (text, has_secrets), (title, title_has_secrets) = _clean_text(self.text), _clean_text(self.title or "")
-        excerpt = context.memory.append(
-            _check_text(text), title=title, skip_existing=True, quoted_from=self.quoted_from
-        )
-        context.memory.notes.sync_soon()
+        (text, in_text), (title, in_title) = _clean_text(self.text), _clean_text(self.title or "")
+        notes, own = context.memory.notes, _check_text(text)
+        excerpt = notes.append(own, title=title, skip_existing=True, quoted_from=self.quoted_from)
+        notes.sync_soon()
         lines = _format_lines((excerpt.start_line, excerpt.end_line))
-        data = {
-            "status": "ok",
-            "path": excerpt.path,
-            "lines": lines,
-            "existed": excerpt.existed,
-            "redacted": has_secrets or title_has_secrets,
-        }
+        data: dict[str, Any] = {"status": "ok", "path": excerpt.path, "lines": lines}
+        data |= {"existed": excerpt.existed, "redacted": in_text or in_title}
         return ToolAnswer(data | _cite(excerpt, context.audience), excerpt)
 
 
@@ -264,7 +255,7 @@ class LinesCall(ToolCall, frozen=True):
     def check_may_change(self, context: Context) -> None:
         """Raise PathNotAllowedError if this model may not change the lines of the file."""
         workspace = context.memory.workspace
-        check_path(workspace, self.path, context.audience)
+        visibility.check_path(workspace, self.path, context.audience)
         path = workspace.locate(self.path).path
         if is_transcript(path):
             raise PathNotAllowedError(f"{path} is a transcript, which only grows: save what it says with memory_append")
@@ -329,12 +320,10 @@ class PromoteCall(LinesCall, frozen=True, kw_only=True):
         """Copy the lines below a heading, if they are still those of the hash."""
         memory = context.memory
         self.check_may_change(context)
-        check_private(memory.workspace.files.find_long_term(), context.audience)
+        visibility.check_private(memory.workspace.files.find_long_term(), context.audience)
         text = memory.get(self.path, start=self.start, lines=self.lines).text
         if remove_fences(text) != text:  # half a fence there and half of one elsewhere hide what is between
-            raise InvalidInputError(
-                "the lines hold what marks recalled text: write what they say with memory_edit first"
-            )
+            raise InvalidInputError("the lines hold what marks recalled text: rewrite them with memory_edit first")
         section, has_secrets = (None, False) if self.section is None else _clean_text(self.section)
         excerpt = memory.notes.promote(self.path, self.start, self.end, section=section, expected=self.hash)
         memory.notes.sync_soon()
@@ -366,7 +355,7 @@ class RememberCall(ToolCall, frozen=True, kw_only=True):
         """Remember the value, and return the record with the value that holds."""
         records, own = _open_records(context), _describe_caller(context)
         if self.quoted_from is not None:
-            own["source"] = structs.replace(own["source"], kind="external", ref=check_source_name(self.quoted_from))
+            own["source"] = {"kind": "external", "ref": check_source_name(self.quoted_from)}
         confidence = drop_empty({"confidence": self.confidence}, None)
         remembered = records.remember(self.type, self.key, _read_value(self.value), **own, **confidence)
         context.memory.notes.sync_soon()
@@ -439,6 +428,49 @@ TOOLS: Mapping[str, type[ToolCall]] = {
 }  # fmt: skip
 
 
+def build_schema(kind: type[ToolCall]) -> dict[str, Any]:
+    """Build the JSON schema of the arguments of a tool: one closed object without references."""
+    (schema,) = msgspec.json.schema(kind)["$defs"].values()
+    fields = {name: _flatten(spec) for name, spec in schema["properties"].items()}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+def _flatten(spec: dict[str, Any]) -> dict[str, Any]:
+    """Write one argument as models read it best: its type first, its description last, no null."""
+    spec = dict(spec["anyOf"][0] if "anyOf" in spec else spec)
+    description = spec.pop("description")
+    if "enum" in spec:  # which msgspec sorts
+        spec["enum"] = list(get_args(RecordType))
+    return {"type": spec.pop("type", "string"), **spec, "description": description}
+
+
+def parse_arguments(kind: type[ToolCall], arguments: object) -> ToolCall:
+    """Check the arguments of a model: numbers may be strings, and null stands for an argument that is left out.
+
+    Raises:
+        InvalidInputError: One is unknown, missing, of another type or out of range; the message names it.
+    """
+    try:
+        return msgspec.convert(arguments, kind, strict=False)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # a name may hold half a character
+        problem, _, path = clean_line(str(error))[:200].partition(" - at `$.")
+        schema = build_schema(kind)
+        names = [name if name in schema["required"] else f"{name}?" for name in schema["properties"]]
+        if not path or not isinstance(arguments, Mapping):
+            raise InvalidInputError(f"{problem}: the arguments of {kind.name} are {', '.join(names)}") from None
+        name = path.rstrip("`")
+        spec = schema["properties"][name]
+        if "enum" in spec:
+            problem = f"Expected one of {', '.join(spec['enum'])}"
+        value = f"{arguments[name]!r:.80}"
+        raise InvalidInputError(f"{name} is {value}: {problem}. {spec['description']}") from None
+
+
 def memory_tools(
     memory: Memory | Callable[[], AbstractContextManager[Memory]],
     *,
@@ -475,8 +507,8 @@ def memory_tools(
     if name is not None and not _MEMORY_NAME.fullmatch(name):
         raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
     if not callable(memory):
-        check_memory(memory)
-    check_source(source)
+        visibility.check_memory(memory)
+    visibility.check_source(source)
     names, every = {f"memory_{own}" for own in include}, ", ".join(own.removeprefix("memory_") for own in TOOLS)
     if unknown := names - TOOLS.keys():
         raise ConfigError(f"there is no tool {min(unknown).removeprefix('memory_')!r}: include takes {every}")
@@ -490,7 +522,7 @@ def memory_tools(
             session = Session.find(session_key, getattr(lease, "session", None))
             with lease as used, acting_as(f"tool:{tool.name}", session=session.key if session else None):
                 # Read with each call: that a session is a group's may be written down after its first messages.
-                audience = find_audience(used, session, source)
+                audience = visibility.find_audience(used, session, source)
                 context = Context(used, audience, session or Session("no session key"), may_edit, read_user_message)
                 return parse_arguments(tool, arguments).answer(context)
         except OpenClawMemoryError as error:
@@ -525,7 +557,7 @@ def _refuse(error: OpenClawMemoryError) -> ToolAnswer:
 
 
 def _open_records(context: Context) -> Records:
-    check_private(RECORDS_FOLDER, context.audience)
+    visibility.check_private(RECORDS_FOLDER, context.audience)
     if context.audience.source == "sessions":
         raise PathNotAllowedError(f"{RECORDS_FOLDER} cannot be seen here: these tools are for source='sessions'")
     return context.memory.records
@@ -533,7 +565,7 @@ def _open_records(context: Context) -> Records:
 
 def _describe_caller(context: Context) -> dict[str, Any]:
     # A session is one source for a day, however often a model repeats itself in it; so are all calls without a session.
-    return {"source": RecordSource("tool", context.session.key, datetime.now(UTC)), "user_id": context.session.user}
+    return {"source": {"kind": "tool", "ref": context.session.key}, "user_id": context.session.user}
 
 
 def _read_value(value: str) -> str:
@@ -552,9 +584,7 @@ def _clean_text(text: str) -> tuple[str, bool]:
 
 def _check_text(text: str) -> str:
     if not text.strip():
-        raise InvalidInputError(
-            "text has nothing but blanks and what the memory has shown: write it in words of your own"
-        )
+        raise InvalidInputError("text has nothing but blanks and what the memory has shown: write it in your own words")
     return text
 
 
@@ -574,11 +604,11 @@ def _format_lines(*spans: Span) -> str:
     return ",".join(f"{first}-{last}" for first, last in spans)
 
 
-def _cite(item: SearchResult | Excerpt, audience: Audience) -> dict[str, str]:
+def _cite(item: SearchResult | Excerpt, audience: visibility.Audience) -> dict[str, str]:
     return {"citation": item.citation} if audience.citations else {}
 
 
-def _name_origin(item: SearchResult | Excerpt, audience: Audience) -> str:
+def _name_origin(item: SearchResult | Excerpt, audience: visibility.Audience) -> str:
     return item.citation if audience.citations else item.path
 
 

@@ -37,7 +37,7 @@ _WRITING = {
 _WITH_CARE = (
     (
         frozenset({"memory_erase"}),
-        "What memory_erase has planned, only a hash that the user has typed lets go: never type it for them.",
+        "memory_erase deletes nothing until the user has confirmed its plan: never confirm it for them.",
     ),
     (
         frozenset({"memory_edit", "memory_forget", "memory_promote"}),
@@ -109,9 +109,9 @@ def recall(
 ) -> str:
     """Recall notes for `query` as one fenced block to show to a model; "" for none.
 
-    Each snippet is shown below its citation, if the session has these, which carries digits of the fence's random id:
-    `[MEMORY.md#L3 0123abcd]`. A line of a note that looks like a citation does not have them. What is private is left
-    out where several people read along, see `memory_tools`.
+    Each snippet is shown below its citation, if the session has these, with digits of the fence's id, a hash of the
+    text: `[MEMORY.md#L3 0123abcd]`. A line of a note that looks like a citation does not have them. Private notes are
+    left out where several people read along, see `memory_tools`.
 
     Args:
         memory: The memory.
@@ -131,7 +131,7 @@ def recall(
         QueryError: As `Memory.search`.
         StoreError: The index cannot be used.
     """
-    from openclaw_memory.search.budget import keep_strong_results
+    from openclaw_memory.search.results import keep_strong_results
 
     audience = find_audience(check_memory(memory), session_key, source)
     if audience.reason:
@@ -164,9 +164,9 @@ def compose_session_start(
     """Compose the text that a session starts with, for its system message; "" for nothing.
 
     That is the section of `recall_section`, and the files of `Memory.notes.bootstrap`: `SOUL.md`, `MEMORY.md`, and the
-    notes of yesterday and today, the memory in fences. What changes most often is at the end, and the text stays the
-    same until a file changes, so that a provider's prompt cache holds; the files are read again only then. Where
-    several people read along, as `memory_tools` says, `MEMORY.md` and citations are left out.
+    notes of yesterday and today, the memory in fences. The parts that change most often are at the end, and the text
+    stays the same until a file changes, so that a provider's prompt cache holds; the files are read again only then.
+    Where several people read along, as `memory_tools` says, `MEMORY.md` and citations are left out.
 
     Args:
         memory: The memory.

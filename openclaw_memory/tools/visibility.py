@@ -19,14 +19,7 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import LEFT_OUT, SOURCES
-from openclaw_memory.workspace.paths import (
-    LOWER_CASE_NOTE,
-    NOTES_FOLDER,
-    ROOT_NOTES,
-    is_record,
-    is_transcript,
-    locate_transcripts,
-)
+from openclaw_memory.workspace import paths
 from openclaw_memory.workspace.transcript_records import LABELS, render_record
 
 if TYPE_CHECKING:
@@ -38,7 +31,7 @@ if TYPE_CHECKING:
     from openclaw_memory.text.policies import Policies
     from openclaw_memory.workspace import Workspace
 
-_PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
+_PRIVATE_NAMES = frozenset(name.casefold() for name in (*paths.ROOT_NOTES, paths.LOWER_CASE_NOTE))
 
 # How many more results a search asks for if some must not be shown. A long-term memory of 2,000 words, the size that
 # OpenClaw advises, may take that many places, and so may a conversation that is in view.
@@ -63,19 +56,12 @@ class Audience(msgspec.Struct, frozen=True):
     reason: str = ""
 
     def may_see(self, path: str) -> bool:
-        """Return whether these readers may be shown a memory file.
-
-        Args:
-            path: Its path.
-        """
+        """Return whether these readers may be shown a memory file."""
         return self.is_user_alone or not is_private(path)
 
 
 def check_memory(memory: object) -> Memory:
     """Return `memory`, or refuse any other object.
-
-    Args:
-        memory: The value that a caller passed.
 
     Raises:
         TypeError: It is something else, such as the path of a folder.
@@ -126,7 +112,7 @@ def find_audience(memory: Memory, session: Session | str | None, source: Source 
 def _read_chat_types(memory: Memory, names: set[str | None]) -> set[str]:
     """Read the kinds of chat of a session from `sessions.json`, which may list it under another key too."""
     workspace = memory.workspace
-    states = read_states(locate_transcripts(workspace.root, workspace.sessions))
+    states = read_states(paths.locate_transcripts(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if names & {key, state.session_id or key}]
     by_key = {"group" if is_group_key(key) else "direct" for key, _ in own if is_group_key(key) or is_direct_key(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
@@ -147,10 +133,10 @@ def is_private(path: str) -> bool:
 
     Case is ignored, as on disks that ignore it.
     """
-    if is_transcript(path) or is_record(path):
+    if paths.is_transcript(path) or paths.is_record(path):
         return True
     return (
-        not path.startswith(f"{NOTES_FOLDER}/")
+        not path.startswith(f"{paths.NOTES_FOLDER}/")
         and posixpath.basename(get_plain_name(path.casefold())) in _PRIVATE_NAMES
     )
 
@@ -162,7 +148,7 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
         NotFoundError: As `Workspace.locate`.
     """
     path = workspace.resolve(path)
-    if audience.source is not None and is_transcript(path) != (audience.source == "sessions"):
+    if audience.source is not None and paths.is_transcript(path) != (audience.source == "sessions"):
         raise PathNotAllowedError(f"{path} cannot be seen here: these tools are for source={audience.source!r}")
     if is_private(path):
         check_private(path, audience)
@@ -209,9 +195,9 @@ def search_for(
     Raises:
         QueryError: As `Memory.search`.
     """
-    from openclaw_memory.search.budget import fit_results
     from openclaw_memory.search.filters import SearchFilter
     from openclaw_memory.search.request import SearchOptions, SearchRequest, apply_request
+    from openclaw_memory.search.results import cut_to_budget
 
     audience = audience or find_audience(memory, session_key)
     policies = memory.workspace.policies
@@ -249,7 +235,7 @@ def search_for(
         if len(visible) == len(results):
             break
     best = [hit for hit in visible if hit not in talk[MOST_TALK:]][: rules.max_results]
-    fitting, cut = (tuple(best), 0) if max_chars is None else fit_results(best, max_chars)
+    fitting, cut = (tuple(best), 0) if max_chars is None else cut_to_budget(best, max_chars)
     # The counts of a search would tell of private results too.
     filtered, omitted = (results.filtered, results.omitted) if audience.is_user_alone else (0, 0)
     omitted = min(cut + omitted, rules.max_results - len(fitting))

@@ -72,15 +72,6 @@ def test_with_the_hash_it_is_gone_once(notes, memory, call):
     assert call(hash=code).data["status"] == "not_found"
 
 
-def test_a_transcript_that_goes_on_does_not_undo_the_plan(memory, call):
-    log = memory.sessions.log("talk")
-    log.append("user", "Please forget the ferry leaves.")
-    code = call(query="ferry leaves").data["hash"]
-    log.append("assistant", f"What says ferry leaves would go; type {code}.")
-    log.append("user", code)
-    assert call(hash=code).data["outcome"] == "forgotten"
-
-
 def test_a_hash_of_another_session_another_plan_or_of_no_plan_is_refused(notes, call):
     before = files(notes)
     first = call(query="ferry leaves").data["hash"]
@@ -90,7 +81,7 @@ def test_a_hash_of_another_session_another_plan_or_of_no_plan_is_refused(notes, 
     assert call(hash="0" * 12).data["status"] == "invalid"
     second = call(query="spare key").data["hash"]
     refused = call(hash=first)
-    assert (refused.data["status"], "not the hash of the plan" in refused.data["error"]) == ("invalid", True)
+    assert (refused.data["status"], "not the hash of this" in refused.data["error"]) == ("invalid", True)
     assert second not in refused.text
     assert files(notes) == before
 
@@ -104,7 +95,7 @@ def test_a_hash_that_the_user_has_not_typed_is_refused_and_the_plan_waits(notes,
         f'<recalled-memory id="0123456789abcdef">\n{code}\n</recalled-memory id="0123456789abcdef">',
     ):
         refused = call(said=said, hash=code).data
-        assert (refused["status"], "has not typed" in refused["error"]) == ("not_allowed", True)
+        assert (refused["status"], "ask them to type it" in refused["error"]) == ("not_allowed", True)
     assert files(notes) == before
     assert call(said=f"Yes: {code.upper()}, please.", hash=code).data["outcome"] == "forgotten"
 

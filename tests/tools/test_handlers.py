@@ -46,7 +46,7 @@ def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
         lines = "\n".join(f"Gauge {at} measured the tide of the harbour on day {day}." for at in range(1, 9))
         (notes / f"memory/2026-03-0{day}.md").write_text(f"# Tides\n\n{lines}\n", encoding="utf-8")
     search = memory_tools(open_memory(max_chars=600))[0]
-    answer = search.run({"query": "tide of the harbour", "maxResults": 6})
+    answer = search.run({"query": "tide of the harbour", "maxResults": 20})
     shown = [inside(row["snippet"]) for row in answer.data["results"]]
     assert 300 < sum(map(len, shown)) <= 600
     assert answer.data["omitted"] > 0
@@ -80,7 +80,7 @@ def test_where_all_results_are_weak_three_are_shown_or_as_many_as_are_asked_for(
     query = "Which of xylophone, harmonium, accordion, ocarina and zither is out of tune?"
     few = call("memory_search", query=query).data
     assert (len(few["results"]), few["omitted"]) == (3, 3)
-    assert few["note"] == "all results say it in other words, or say something else: the memory may not answer this"
+    assert few["note"].endswith(": if none answers, say that you checked the memory")
     assert len(call("memory_search", query=query, maxResults=5).data["results"]) == 5
     assert len(call("memory_search", query="zither").data["results"]) == 6
 
@@ -189,7 +189,7 @@ def test_what_was_recalled_is_not_written_again(notes, call):
     assert (notes / answer.data["path"]).read_text(encoding="utf-8").endswith("\n\nBefore.\n\nAfter.\n")
     refused = call("memory_append", text=recalled)
     assert refused.data["status"] == "invalid"
-    assert "words of your own" in refused.data["error"]
+    assert "in your own words" in refused.data["error"]
 
 
 def test_lines_are_changed_by_who_has_read_them(notes, memory, call):

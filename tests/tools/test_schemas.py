@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.tools.arguments import build_schema, parse_arguments
-from openclaw_memory.tools.handlers import TOOLS
+from openclaw_memory.tools.handlers import TOOLS, build_schema, parse_arguments
 
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 

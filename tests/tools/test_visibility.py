@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from index_files import write_files
 
 from openclaw_memory.tools import search_for
 from openclaw_memory.tools.visibility import Audience, find_audience
@@ -21,8 +22,7 @@ from openclaw_memory.tools.visibility import Audience, find_audience
 def test_what_is_private_stays_hidden_where_the_state_of_a_session_says_of_several_people(
     notes, memory, key, entry, private
 ):
-    (notes / "sessions").mkdir()
-    (notes / "sessions" / "sessions.json").write_text(json.dumps({"s7": {"sessionId": "id-7", **entry}}))
+    write_files(notes, {"sessions/sessions.json": json.dumps({"s7": {"sessionId": "id-7", **entry}})})
     assert find_audience(memory, key) == Audience(is_user_alone=private, citations=private)
 
 
@@ -35,8 +35,7 @@ def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
 
 @pytest.mark.parametrize("content", ["{", "[]", "x"])
 def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memory, content):
-    (notes / "sessions").mkdir()
-    (notes / "sessions" / "sessions.json").write_text(content)
+    write_files(notes, {"sessions/sessions.json": content})
     audience = find_audience(memory, "agent:main:s7")
     assert not audience.is_user_alone
     assert "sessions.json is damaged" in audience.reason
