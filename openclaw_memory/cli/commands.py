@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 # The module of each command that is loaded when it is asked for.
 _MODULES = {
-    "search": "search_command", "init": "write_commands", "append": "write_commands", "inspect": "control_commands",
-    "forget": "control_commands", "sign": "control_commands", "heartbeat": "upkeep_commands",
-    "watch": "upkeep_commands", "config": "config_command",
+    "search": "search_command", "init": "write_commands", "append": "write_commands", "inspect": "write_commands",
+    "forget": "write_commands", "sign": "write_commands", "heartbeat": "upkeep_commands",
+    "watch": "upkeep_commands", "config": "upkeep_commands",
 }  # fmt: skip
 QUESTIONS = (
     ("by meaning: the note says it in other words", "Which visitors do not eat meat?"),

@@ -15,13 +15,7 @@ from msgspec import Struct
 from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, OpenClawMemoryError
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.results import limit_names
-from openclaw_memory.types.status import (
-    describe_embedder,
-    describe_failure,
-    describe_last_sync,
-    format_size,
-    list_behind,
-)
+from openclaw_memory.types.status import describe_embedder, describe_failure, describe_sync, format_size, list_behind
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -128,7 +122,7 @@ def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
         remedy = f"Do as the message says; then run `openclaw-memory index{options}`."
         yield Finding("last sync", "problem", describe_failure(state.last_error), remedy)
     elif state.last_sync is not None:
-        yield Finding("last sync", "ok", describe_last_sync(state))
+        yield Finding("last sync", "ok", describe_sync(state))
     for notice in state.notices:
         if not any(message and message in notice for message in (missing, advice)):
             yield Finding("notice", "note", notice, sync if notice.endswith("sync the memory") else "")
@@ -158,9 +152,8 @@ def check_embedder(state: Status, missing: str) -> Finding:
         remedy = "Search goes on by keywords. Check that the service is up and the key is right, or choose another one."
         return Finding("embedder", "problem", str(state.vector.error), remedy)
     if state.vector.enabled:
-        is_chosen = state.requested_provider in {state.provider, "auto"}
-        remedy = "" if is_chosen else f"The next sync asks {state.requested_provider} again."
-        return Finding("embedder", "ok" if is_chosen else "note", f"{describe_embedder(state)}: it answers", remedy)
+        remedy = f"The next sync asks {state.requested_provider} again." if state.fallback is not None else ""
+        return Finding("embedder", "note" if remedy else "ok", f"{describe_embedder(state)}: it answers", remedy)
     if state.requested_provider == "none":
         return Finding("embedder", "ok", "none, as the settings say: search is by keywords")
     remedy = "Search goes on by keywords. Do as the message says; the next sync makes the vectors."
@@ -225,7 +218,7 @@ def check_room(index: Path) -> Finding:
         return Finding("disk", "problem", f"{detail}: nothing can be written safely", remedy)
     if free < needed:
         return Finding(
-            "disk", "note", f"{detail}; to build the index again takes {format_size(needed)} for a while", remedy
+            "disk", "note", f"{detail}; a rebuild of the index takes {format_size(needed)} for a while", remedy
         )
     return Finding("disk", "ok", detail)
 

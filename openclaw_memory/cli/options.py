@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -20,6 +20,7 @@ from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
 from openclaw_memory.events import acting_as
 
 if TYPE_CHECKING:
+    from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.memory import Memory
     from openclaw_memory.types import Progress, SyncReport
 
@@ -69,19 +70,18 @@ class Place(NamedTuple):
 
         return self.settings or (file if os.path.isfile(file := locate_settings()) else None)
 
-    def open(self, *, stays: bool = False, settings: Mapping[str, Any] | None = None) -> Memory:
+    def open(self, *, stays: bool = False, config: MemoryConfig | None = None) -> Memory:
         """Open the memory in `folder`; an agent's index is in its layout, unless a folder was named.
 
         Args:
             stays: Whether the command goes on until it is ended: then searches sync as the settings say.
-            settings: Values that go before those of the settings file, `{part: {key: value}}`.
+            config: The settings, by default those of the settings file.
         """
         from openclaw_memory.config.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
         file = self.settings_file
-        config = MemoryConfig.from_toml(file, agent=self.agent) if file else MemoryConfig()
-        config = config.replace(settings or {})
+        config = config or (MemoryConfig.from_toml(file, agent=self.agent) if file else MemoryConfig())
         if not stays:  # a command syncs when it says so, and ends before anything in the background would
             by_command = {"before_search": False, "on_open": False, "on_search": False, "interval_seconds": 0.0}
             config = config.replace({"sync": by_command})
@@ -115,18 +115,12 @@ class Place(NamedTuple):
             ) from error
 
     def sync(self, memory: Memory) -> SyncOutcome:
-        """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync.
-
-        Args:
-            memory: The memory.
-        """
+        """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync."""
         try:
             with show_progress(hidden=self.as_json) as progress:
                 report = memory.sync(progress=progress, wait=WAIT_SECONDS)
         except SyncBusyError:
-            return SyncOutcome(
-                None, "another process syncs this index, which may be behind the files until the next sync"
-            )
+            return SyncOutcome(None, "another process syncs this index, which may be behind until the next sync")
         except OpenClawMemoryError as error:
             return SyncOutcome(None, f"the index could not follow the files: {error}", error)
         if report.rebuilt and not self.as_json:

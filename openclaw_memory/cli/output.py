@@ -82,23 +82,17 @@ def show_findings(findings: Iterable[Finding]) -> None:
 
 def show_status(state: Status, options: str) -> None:
     """Print the state of a memory as a table, and below it whatever works less well than it could."""
-    from openclaw_memory.types.results import limit_names
-    from openclaw_memory.types.status import describe_failure, list_behind, list_details, list_overview
+    from openclaw_memory.types.status import list_behind, list_details, list_overview, list_shortcomings
 
     rows = [(name, str(value)) for name, value in (*list_overview(state), *list_details(state))]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"{click.style(name.ljust(width), dim=True)}  {clean(value)}")
-    if (error := state.last_error) is not None:
-        click.echo(f"{click.style('error', fg='red')}    {clean(describe_failure(error))}")
-    for path in limit_names(list_behind(state)):
-        reason = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may count the others
-        remedy = f"run `openclaw-memory index{options}`"
-        click.echo(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {reason}{remedy}')}")
-    for file in state.skipped:
-        click.echo(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
-    for notice in state.notices:
-        click.echo(f"{click.style('note', fg='yellow')}     {clean(notice)}")
+    for kind, text in list_shortcomings(state):
+        colour = "red" if kind in {"error", "problem"} else "yellow"
+        click.echo(f"{click.style(kind.ljust(width), fg=colour)}  {clean_line(text)}")
+    if list_behind(state):
+        show_note(f"run `openclaw-memory index{options}` to index what is dirty")
 
 
 def show_results(results: Iterable[SearchResult], *, query: str = "", explain: bool = False) -> None:

@@ -69,15 +69,15 @@ def search(
 ) -> int:
     """Ask a question; get the lines that answer it, each cited.
 
-    QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
+    QUERY is the question, or words to look for. Words between quotation marks must occur as they are ('"spare key"',
     quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
     changed. Shown are the strong results, or three where all say it in other words; --max-results shows more. Exit code
     1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
-    from openclaw_memory.search.budget import keep_strong_results
     from openclaw_memory.search.query import read_query
+    from openclaw_memory.search.results import keep_strong_results
 
     question = join_words(query, "QUERY")
     asked_query = read_query(question)

@@ -1,4 +1,4 @@
-"""Define the commands that make a workspace, and add a note to it."""
+"""Define the commands that make a workspace and add a note to it, and those that list, forget and sign memories."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from shlex import quote
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import (
-    INTERRUPTED,
-    Place,
-    SyncOutcome,
-    TextCommand,
-    json_option,
-    with_place,
-    workspace_option,
-)
+from openclaw_memory._safe import clean, clean_line
+from openclaw_memory.cli import options
 from openclaw_memory.cli.output import render, show_json, show_note, to_plain
-from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.errors import NotFoundError, WorkspaceError
+from openclaw_memory.types.records import make_sentence
 
 if TYPE_CHECKING:
     from openclaw_memory.backends.workspace_setup import Vault
+    from openclaw_memory.types.results import ForgetReceipt
     from openclaw_memory.workspace import SafeFolder
 
 _SETTINGS = """\
@@ -38,6 +33,8 @@ _LONG_TERM = """\
 What stays true for long: people, preferences, decisions. Notes of the day go to memory/YYYY-MM-DD.md.
 """
 
+INCOMPLETE = 1  # the exit code where something is left, or nothing is there
+_ACTIONS = {"remove": "the file goes", "lines": "these lines go", "messages": "these messages go"}
 _MOST_NAMED = 10  # by `init`; `doctor` names all
 
 
@@ -47,8 +44,8 @@ _MOST_NAMED = 10  # by `init`; `doctor` names all
     default=None,
     help="Have all Markdown in the folder searched, and make no notes; by default so in a vault.",
 )
-@workspace_option
-@json_option
+@options.workspace_option
+@options.json_option
 def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int:
     """Make a workspace: MEMORY.md and memory/.
 
@@ -67,8 +64,8 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
     if all_markdown is None:
         all_markdown = vault is not None and not {"MEMORY.md", "memory"}.intersection(os.listdir(folder))
     created = take_all_markdown(folder, vault) if all_markdown else make_workspace(folder)
-    place = Place(workspace)
-    with Place(str(folder)).open() as memory:
+    place = options.Place(workspace)
+    with options.Place(str(folder)).open() as memory:
         scan = memory.workspace.scan()
         count = len(scan.files)
         advice = memory.workspace.suggest_setup(count)
@@ -92,7 +89,7 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
     return 0
 
 
-class _NoteCommand(TextCommand):
+class _NoteCommand(options.TextCommand):
     """A command that takes an item of a list, `- like this`, as text."""
 
     text: ClassVar[re.Pattern[str]] = re.compile(r"-\s.*", re.DOTALL)
@@ -101,8 +98,8 @@ class _NoteCommand(TextCommand):
 @click.command(cls=_NoteCommand)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
-@with_place
-def append(place: Place, text: tuple[str, ...], date: str | None) -> int:
+@options.with_place
+def append(place: options.Place, text: tuple[str, ...], date: str | None) -> int:
     """Add a note to the day's file, and index it.
 
     TEXT is the note, in Markdown; several words are one text. `-` in its place reads it from standard input.
@@ -120,8 +117,8 @@ def append(place: Place, text: tuple[str, ...], date: str | None) -> int:
         try:
             outcome = place.sync(memory)
         except KeyboardInterrupt:
-            outcome = SyncOutcome(trouble="interrupted: the file is written, and indexed by the next sync")
-            code = INTERRUPTED
+            outcome = options.SyncOutcome(trouble="interrupted: the file is written, and indexed by the next sync")
+            code = options.INTERRUPTED
     if place.as_json:
         report = outcome.report
         unread = {file.path for file in (*report.failed, *report.skipped)} if report else {excerpt.path}
@@ -186,3 +183,121 @@ def _create_file(files: SafeFolder, path: str, text: str) -> bool:
         return False
     files.replace(path, text.encode())
     return True
+
+
+@click.command()
+@options.with_place
+def inspect(place: options.Place) -> int:
+    """List everything that is remembered.
+
+    Notes, records, documents, transcripts and snapshots. Of each: its day, its kind, its size in bytes and lines.
+    `get` shows the text.
+
+    Example: openclaw-memory inspect --workspace notes
+    """
+    with place.open() as memory:
+        items = memory.control.inspect()
+    if place.as_json:
+        show_json({"items": items})
+        return 0 if items else INCOMPLETE
+    for item in items:
+        day = "no day    " if item.last_date is None else str(item.last_date)
+        about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
+        counts = f"{item.lines:,} lines, {item.size:,} bytes"
+        click.echo(f"{day}  {item.kind:<10}  {render(clean_line(item.path), fg='cyan')}  {counts}  {clean_line(about)}")
+        if item.problem is not None:
+            show_note(clean_line(item.problem))
+    click.echo(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
+    return 0 if items else INCOMPLETE
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH")
+@click.option("--last-days", type=int, metavar="N", help="What is of the last N days; today is the first.")
+@click.option("--query", metavar="WORDS", help="What says these words, in this order.")
+@click.option("--session", metavar="ID", help="A session: its transcript, and its entry in sessions.json.")
+@click.option("--yes", is_flag=True, help="Do it. Without this, only the plan is shown.")
+@click.option("--seen", "expected", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
+@options.with_place
+def forget(place: options.Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> int:
+    """Forget days, words or files, in every byte of the index.
+
+    Removes notes of some days, lines with some words, or the files that you name, and erases them in the index.
+    Without --yes, it shows the plan and changes nothing. Notes without a day, such as MEMORY.md, are listed for you to
+    look at; to change them, name them as the listing says. PATH is such a file, or lines of it:
+    MEMORY.md#L3-L4. The exit code is 1 where something could not go, or is left for you to look at.
+
+    Example: openclaw-memory forget --workspace notes --last-days 7
+    """
+    with place.open() as memory:
+        receipt = memory.control.forget(paths=list(paths) or None, dry_run=not yes, **criteria)
+    if place.as_json:
+        show_json(receipt)
+    elif receipt.is_dry_run:
+        _show_plan(receipt)
+    else:
+        _show_receipt(receipt)
+    lines = [quote(item.where) for item in receipt.plan.review if "#L" in item.where]
+    if lines and not place.as_json:
+        click.echo(f"to forget these lines too: openclaw-memory forget{place.options} {' '.join(lines)}")
+    is_incomplete = receipt.remaining or receipt.plan.review or not (receipt.is_dry_run or receipt.is_erased)
+    return INCOMPLETE if is_incomplete else 0
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH")
+@click.option("--yes", is_flag=True, help="Sign them. Without this, they are only shown.")
+@options.with_place
+def sign(place: options.Place, paths: tuple[str, ...], yes: bool) -> int:
+    """Vouch for records that have changed by hand.
+
+    A record of high sensitivity is signed, and shown nowhere once something else than this library has written it.
+    Without --yes, such records are shown as they are now, and why they are not trusted: look at them. With --yes they
+    are signed, those at PATH or all. PATH is the file of a record. The exit code is 1 where some are left unsigned.
+
+    Example: openclaw-memory sign --workspace notes --yes
+    """
+    with place.open() as memory:
+        records = [record for record in memory.records.list_unsigned() if not paths or record.path in paths]
+        if missing := sorted({*paths} - {record.path for record in records}):
+            raise NotFoundError(f"{missing[0]} waits for no signature: `openclaw-memory sign` lists what does")
+        for record in records if yes else ():
+            memory.records.sign(record.path, expected=record)
+    if place.as_json:
+        signed = [record.path for record in records if yes]
+        show_json({"unsigned": [] if yes else records, "signed": signed})
+        return INCOMPLETE if records and not yes else 0
+    for record in records:
+        click.echo(render(clean_line(record.path), fg="cyan"))
+        facts = f"{record.sensitivity}, version {record.version}, {record.digest}"
+        click.echo(clean_line(f"  {make_sentence(record.key, record.value)}  ({facts})"))
+        click.echo("  signed" if yes else f"  {clean_line(str(record.problem))}")
+    if not records:
+        click.echo("no record waits for a signature")
+    return INCOMPLETE if records and not yes else 0
+
+
+def _show_plan(receipt: ForgetReceipt) -> None:
+    plan = receipt.plan
+    for step in plan.steps:
+        where = render(clean_line(step.citation), fg="cyan", bold=True)
+        click.echo(f"{where}  {_ACTIONS[step.action]}: {clean_line(step.reason)}")
+    for key in plan.sessions:
+        click.echo(f"{render('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
+    for item in plan.review:
+        click.echo(f"{click.style('look at', fg='yellow')}  {clean_line(item.where)}: {clean_line(item.reason)}")
+    if plan:
+        click.echo(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
+    else:
+        click.echo("there is nothing to forget")
+
+
+def _show_receipt(receipt: ForgetReceipt) -> None:
+    for where in receipt.forgotten:
+        click.echo(f"forgotten {render(clean_line(where), fg='cyan', bold=True)}")
+    if not receipt.forgotten:
+        click.echo("there was nothing to forget")
+    for file in receipt.remaining:
+        show_note(f"{file.path}: {file.reason}")
+    for item in receipt.plan.review:
+        show_note(f"look at {item.where}: {item.reason}")

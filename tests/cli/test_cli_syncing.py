@@ -17,16 +17,6 @@ from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store import SqliteStore
 
 
-def test_search_follows_the_files_first(run, notes):
-    run("index", "--workspace", notes)
-    (notes / "memory" / "household.md").unlink()
-    (notes / "memory" / "garage.md").write_text("The boiler moved into the garage.\n")
-    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
-    paths = [result["path"] for result in answer["results"]]
-    assert (paths[0], "memory/household.md" in paths) == ("memory/garage.md", False)
-    assert answer["stale"] is False
-
-
 @pytest.mark.parametrize("changed", [True, False])
 def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behind(run, notes, changed):
     run("index", "--workspace", notes)

@@ -40,8 +40,8 @@ def test_a_key_in_the_settings_is_not_shown(run, notes, file):
 
 def test_what_is_set_and_not_read_is_said_by_config_status_and_doctor(run, notes, tmp_path):
     settings = tmp_path / "settings.toml"
-    settings.write_text("[defaults]\nchunking.tokens = 400\nembedding.concurrency = 2\n", encoding="utf-8")
+    settings.write_text("[defaults]\nchunking.tokens = 400\nembedding.query_seconds = 2\n", encoding="utf-8")
     for command in ("config", "status", "doctor"):
         outcome = run(command, "-w", notes, "-c", settings)
-        for name, other in (("chunking.tokens", "chunking.style"), ("embedding.concurrency", "a service")):
+        for name, other in (("chunking.tokens", "chunking.style"), ("embedding.query_seconds", "a service")):
             assert f"{name} is set and not read: it needs {other}" in " ".join((outcome.out + outcome.err).split())

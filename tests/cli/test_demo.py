@@ -2,16 +2,10 @@
 
 import re
 
-import pytest
 
-from openclaw_memory.cli import main
-
-
-def test_each_question_is_answered_as_announced_and_can_be_read_in_a_pipe(capsys):
-    with pytest.raises(SystemExit) as leaving:
-        main(["demo"])
-    assert leaving.value.code == 0
-    out = capsys.readouterr().out
+def test_each_question_is_answered_as_announced_and_can_be_read_in_a_pipe(run):
+    code, out, _ = run("demo")
+    assert code == 0
     meaning, name, nothing = out.partition("Your own notes")[0].split("\n? ")[1:]
     assert ("meat" in meaning.partition("\n")[0], "vegetarian" in meaning, meaning.count("meat")) == (True, True, 1)
     assert name.count("E_CAL_DRIFT") > 1

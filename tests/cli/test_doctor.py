@@ -11,7 +11,6 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_memory, check_room
 from openclaw_memory.config.sections import EmbeddingConfig, SessionsConfig
 from openclaw_memory.store.embedding_cache import locate_cache
@@ -66,24 +65,16 @@ def test_a_missing_workspace_is_the_only_finding(tmp_path):
 
 
 @pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])
-def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, capsys):
-    with pytest.raises(SystemExit) as leaving:
-        main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
-    assert leaving.value.code == code
-    assert json.loads(capsys.readouterr().out)["ok"] is there
+def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, run):
+    outcome = run("doctor", "--json", "--workspace", notes if there else tmp_path / "none")
+    assert (outcome.code, json.loads(outcome.out)["ok"]) == (code, there)
 
 
-def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, capsys):
-    with pytest.raises(SystemExit):
-        main(["doctor", "--workspace", str(notes)])
-    named = re.findall(r"`openclaw-memory (index.*?)`", capsys.readouterr().out)
+def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, run):
+    named = re.findall(r"`openclaw-memory (index.*?)`", run("doctor", "--workspace", notes).out)
     assert set(named) == {f"index --workspace {notes}"}
-    with pytest.raises(SystemExit) as leaving:
-        main(shlex.split(named[0]))
-    assert leaving.value.code == 0
-    with pytest.raises(SystemExit):
-        main(["doctor", "--workspace", str(notes)])
-    assert "openclaw-memory index" not in capsys.readouterr().out
+    assert run(*shlex.split(named[0])).code == 0
+    assert "openclaw-memory index" not in run("doctor", "--workspace", notes).out
 
 
 def test_a_file_that_is_left_out_is_named(notes):

@@ -23,12 +23,12 @@ COMMANDS = {
 }
 
 
-def run(arguments: list[str], *, is_stderr_full: bool = False) -> subprocess.CompletedProcess[str]:
+def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     with FULL.open("w") as full:
         return subprocess.run(
             [sys.executable, "-m", "openclaw_memory", *arguments],
             stdout=full,
-            stderr=full if is_stderr_full else subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             check=False,
             env={**os.environ, "NO_COLOR": "1"},
