@@ -18,7 +18,6 @@ from openclaw_memory.documents.conversion import (
     WIDER,
     Where,
     check_ids,
-    check_k,
     copy_document,
     describe_vector,
     has_chunk,
@@ -32,17 +31,11 @@ from openclaw_memory.documents.files import DocumentFiles, Hidden, apply_change
 from openclaw_memory.documents.filters import ChunkScope, DocumentFilter, compile_filter
 from openclaw_memory.documents.locations import DocumentLocations
 from openclaw_memory.documents.vectors import AT_ONCE, Counts, DocumentVectors, find_identity, make_vectors
-from openclaw_memory.errors import (
-    EmbedderError,
-    InvalidInputError,
-    QueryError,
-    SyncBusyError,
-    WorkspaceError,
-)
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.events import Location, locate_citation, locate_paths, observed
 from openclaw_memory.search.candidates import list_languages
 from openclaw_memory.search.filters import SearchFilter
-from openclaw_memory.search.request import SearchRequest
+from openclaw_memory.search.request import SearchRequest, check_count
 from openclaw_memory.text.terms import split_query
 from openclaw_memory.types import Document, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
@@ -92,11 +85,7 @@ class Documents:
     compile_filter = staticmethod(compile_filter)
 
     def __init__(
-        self,
-        workspace: Workspace,
-        service: IndexService,
-        search: Callable[..., SearchResults],
-        hidden: Hidden,
+        self, workspace: Workspace, service: IndexService, search: Callable[..., SearchResults], hidden: Hidden
     ) -> None:
         """Find documents by the index that `service` keeps, and the function `search`.
 
@@ -156,13 +145,9 @@ class Documents:
         added = list(items)
         for document in added:
             if not isinstance(document.metadata, Mapping):
-                raise InvalidInputError(
-                    f"the metadata of document {document.id!r} must be a mapping, not {document.metadata!r}"
-                )
+                raise InvalidInputError(f"document {document.id!r} has metadata {document.metadata!r}, not a mapping")
             if names := OWN_FIELDS & document.fields.keys():
-                raise InvalidInputError(
-                    f"a field of document {document.id!r} cannot be called {min(names)!r}: call it another name"
-                )
+                raise InvalidInputError(f"document {document.id!r} cannot have a field {min(names)!r}: rename it")
             if "\0" in f"{document.id}{document.text}":
                 raise InvalidInputError(f"document {document.id!r} holds a NUL character: remove it from id and text")
         if vectors is not None and source is None:
@@ -320,13 +305,7 @@ class Documents:
 
     @observed("search", _locate_results)
     def search(
-        self,
-        query: str,
-        k: int,
-        *,
-        where: Where | None = None,
-        min_score: float = 0.0,
-        source: Source | None = None,
+        self, query: str, k: int, *, where: Where | None = None, min_score: float = 0.0, source: Source | None = None
     ) -> list[tuple[Document, float]]:
         """Return the k documents that answer best, best first, each with the score in 0..1 of its best passage.
 
@@ -344,7 +323,7 @@ class Documents:
         Raises:
             QueryError: An argument has a wrong type or value.
         """
-        check_k(k)
+        check_count("k", k)
         if isinstance(query, str) and not query.strip():
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
@@ -367,9 +346,7 @@ class Documents:
         return take_distinct(chain(results, unranked), k, accepts)
 
     @observed("search", _locate_results)
-    def search_keywords(
-        self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
-    ) -> list[tuple[Document, float]]:
+    def search_keywords(self, query: str, k: int, *, where: Where | None = None) -> list[tuple[Document, float]]:
         """Return the k documents that have words of the question, best first, each with the BM25 of its best chunk.
 
         Of a person's notes the matching chunks come.
@@ -378,19 +355,18 @@ class Documents:
             query: The question; its words are looked up.
             k: How many documents, at least 1.
             where: Which documents count. Default: all.
-            source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
 
         Raises:
             QueryError: k is less than 1, or the question is not a string.
         """
-        check_k(k)
+        check_count("k", k)
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
         accepts, scope = self._accept(where), self._narrow(where)
 
         def search(store: Store) -> Results:
             terms = split_query(query, list_languages(store))
-            hits = iterate_hits(store, partial(store.search_text, terms, source=source, where=scope), k)
+            hits = iterate_hits(store, partial(store.search_text, terms, where=scope), k)
             return take_distinct(self._resolve_hits(hits), k, accepts)
 
         return self._service.read(search) if query.strip() else []
@@ -423,7 +399,7 @@ class Documents:
             EmbedderError: The vector has other dimensions than those it is compared with, or is not finite; or all
                 vectors of a model without a name are lost.
         """
-        check_k(k)
+        check_count("k", k)
         unit, accepts, scope = to_unit(vector), self._accept(where), self._narrow(where)
         if identity is None:
             return self._service.read(lambda store: self._rank_by_chunks(store, unit, k, accepts, scope))
@@ -533,14 +509,7 @@ class Documents:
         return take_distinct(self._resolve_hits(hit for hit in hits if not skip(hit[0].path)), k, accepts)
 
     def _rank_by_own_vectors(
-        self,
-        store: Store,
-        counts: Counts,
-        unit: Vector,
-        k: int,
-        identity: str,
-        accepts: Where,
-        scope: ChunkScope | None,
+        self, store: Store, counts: Counts, unit: Vector, k: int, identity: str, accept: Where, scope: ChunkScope | None
     ) -> Results:
         """Return the k documents nearest by vectors of a model, from one state of the index."""
         name = find_identity(counts, identity)
@@ -549,7 +518,7 @@ class Documents:
             hits = iterate_hits(store, partial(store.search_vector, unit, identity=name, where=scope), k)
             own = self._resolve_hits(hits)
             of_model = ((document, score) for document, score in own if document and document.model == identity)
-            results = take_distinct(of_model, k, accepts)
+            results = take_distinct(of_model, k, accept)
         if not _is_of(store, identity):
             return results
         if name is not None and counts[name] == (self._vectors.count_files(store),) * 2:  # no document needs its chunks
@@ -557,7 +526,7 @@ class Documents:
         least = results[-1][1] if len(results) == k else -1.0
         list_own = cache(lambda path: store.get_file_chunks(path, identity=name) if name else [])
         has_own = cache(lambda path: bool(store.get_vectors([row.id for row in list_own(path)])))
-        by_chunks = self._rank_by_chunks(store, unit, k, accepts, scope, least, has_own)
+        by_chunks = self._rank_by_chunks(store, unit, k, accept, scope, least, has_own)
         return sorted([*results, *by_chunks], key=lambda pair: -pair[1])[:k]
 
     def _resolve_hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:

@@ -147,9 +147,3 @@ def check_ids(ids: object) -> None:
     """Raise InvalidInputError if ids are not a list of strings."""
     if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(name, str) for name in ids):
         raise InvalidInputError(f"ids must be a list of strings, not {ids!r}")
-
-
-def check_k(k: object) -> None:
-    """Raise QueryError if a count of results is not a whole number above zero."""
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise QueryError(f"k must be a whole number of at least 1, not {k!r}")

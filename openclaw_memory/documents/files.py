@@ -106,8 +106,8 @@ class DocumentFiles:
     def sync(self, *, wait: float | None = None) -> Mapping[str, FileRecord | MemoryFile]:
         """Index the files that were written here, and return all by path, the same object as long as none changes.
 
-        The first time everything is indexed. What people and other programs change later is, as for a search, found by
-        the next sync.
+        The first time everything is indexed. Changes that people and other programs make later are, as for a search,
+        found by the next sync.
 
         Args:
             wait: How many seconds to wait for another sync, which then leaves the index behind; as long as it takes if

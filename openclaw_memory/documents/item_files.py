@@ -135,13 +135,8 @@ def make_file(
         texts: Its searchable parts.
         index: The paths that lead to these texts.
     """
-    fields: dict[str, Any] = {
-        "namespace": list(namespace),
-        "key": key,
-        "value": value,
-        "created_at": times[0].isoformat(),
-        "updated_at": times[1].isoformat(),
-    }
+    created, updated = (time.isoformat() for time in times)
+    fields = {"namespace": list(namespace), "key": key, "value": value, "created_at": created, "updated_at": updated}
     if text := _find_only_text(value, texts):
         fields |= {"value": replace_leaf(value, text.keys, None), "text_at": list(text.keys)}
         label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_make_label(text.keys)}: "

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from index_files import index_folder
 
@@ -64,6 +64,7 @@ def change_by_hand(step, folder, there, at):
 
 
 @settings(max_examples=8)
+@example([("add", 0), ("add", 1), ("gone", 0), ("move", 1), ("copy", 1)])
 @given(st.lists(st.tuples(st.sampled_from("add own move copy drop gone lost".split()), st.integers(0, 4)), max_size=12))
 def test_whatever_happens_the_documents_are_those_of_the_files(tmp_path_factory, steps):
     root = tmp_path_factory.mktemp("any")

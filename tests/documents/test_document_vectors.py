@@ -1,9 +1,6 @@
 """Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
 
 import shutil
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -32,19 +29,6 @@ def vectors_of(documents):
 
 
 LETTERS = VectorSource("letters", "letters", vectors_of)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "agent"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def memory(folder):
-    with Memory.open(folder, embedder=None) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -79,8 +63,8 @@ def ids(documents, vector, k=10, **wishes):
     return [name for name, _ in found(documents, vector, k, **wishes)]
 
 
-def rewrite(folder, name, old, new):
-    path = folder / NOTES / f"{name}.md"
+def rewrite(tmp_path, name, old, new):
+    path = tmp_path / NOTES / f"{name}.md"
     path.write_text(path.read_text().replace(old, new))
 
 
@@ -107,19 +91,19 @@ def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
 
 @pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
 @pytest.mark.sampled(3)
-def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(folder, fate):
+def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(tmp_path, fate):
     source = LETTERS
-    with Memory.open(folder, embedder=None) as memory:
+    with Memory.open(tmp_path, embedder=None) as memory:
         add(memory.documents, source)
         before = found(memory.documents, letters(TEXTS[2]))
         if fate == "index deleted while open":
-            shutil.rmtree(index_folder(folder))
+            shutil.rmtree(index_folder(tmp_path))
             assert found(memory.documents, letters(TEXTS[2]), source=source) == before
     if fate == "index deleted":
-        shutil.rmtree(index_folder(folder))
+        shutil.rmtree(index_folder(tmp_path))
     elif fate == "index damaged":
-        index_file(folder).write_bytes(b"garbage" * 1000)
-    with Memory.open(folder, embedder=None) as memory:
+        index_file(tmp_path).write_bytes(b"garbage" * 1000)
+    with Memory.open(tmp_path, embedder=None) as memory:
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
         assert memory.documents.get_vector_identity() == source.identity
         assert memory.sync(force=True).ok
@@ -130,39 +114,39 @@ def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(fo
 REBUILT = {
     "sync": lambda _, memory: memory.sync(),
     "forced": lambda _, memory: memory.sync(force=True),
-    "another file": lambda folder, _: rewrite(folder, "n0", TEXTS[0], "something else"),
-    "moved": lambda folder, _: (folder / NOTES / "n2.md").rename(folder / NOTES / "other.md"),
+    "another file": lambda tmp_path, _: rewrite(tmp_path, "n0", TEXTS[0], "something else"),
+    "moved": lambda tmp_path, _: (tmp_path / NOTES / "n2.md").rename(tmp_path / NOTES / "other.md"),
 }
 
 
 @pytest.mark.parametrize("how", REBUILT)
-def test_vectors_of_an_unnamed_model_live_in_the_index_and_outlast_its_syncs(folder, memory, documents, how):
+def test_vectors_of_an_unnamed_model_live_in_the_index_and_outlast_its_syncs(tmp_path, memory, documents, how):
     add(documents)
     before = found(documents, letters(TEXTS[2]))
-    assert all('"vector"' not in path.read_text() for path in (folder / NOTES).glob("*.md"))
-    REBUILT[how](folder, memory)
+    assert all('"vector"' not in path.read_text() for path in (tmp_path / NOTES).glob("*.md"))
+    REBUILT[how](tmp_path, memory)
     memory.sync()
     assert found(documents, letters(TEXTS[2])) == before
     assert documents.list_problems(look=True) == []
 
 
-def test_vectors_of_an_unnamed_model_outlast_other_models_and_chunks_of_the_memory(folder):
+def test_vectors_of_an_unnamed_model_outlast_other_models_and_chunks_of_the_memory(tmp_path):
     config = MemoryConfig(chunking=ChunkingConfig(max_chars=300))
-    with Memory.open(folder, embedder=None) as memory:
+    with Memory.open(tmp_path, embedder=None) as memory:
         add(memory.documents)
         before = found(memory.documents, letters(TEXTS[2]))
     for settings_of_memory in ({"embedder": "static"}, {"embedder": None, "config": config}, {"embedder": None}):
-        with Memory.open(folder, **settings_of_memory) as memory:
+        with Memory.open(tmp_path, **settings_of_memory) as memory:
             assert memory.sync().ok
             memory.sync()
             assert found(memory.documents, letters(TEXTS[2])) == before
 
 
-def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
-    with Memory.open(folder, embedder=None) as memory:
+def test_what_is_lost_with_the_index_is_said_with_what_to_do(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
         add(memory.documents)
-    shutil.rmtree(index_folder(folder))
-    with Memory.open(folder, embedder=None) as memory:
+    shutil.rmtree(index_folder(tmp_path))
+    with Memory.open(tmp_path, embedder=None) as memory:
         with pytest.raises(EmbedderError, match=r"4 documents have lost.*not named.*embed_model="):
             found(memory.documents, letters(TEXTS[0]))
         assert any("not named" in notice for notice in memory.status().notices)
@@ -173,7 +157,7 @@ def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
         assert memory.documents.list_problems() == []
 
 
-def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(folder, monkeypatch):
+def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(tmp_path, monkeypatch):
     calls = []
 
     def broken(documents):
@@ -183,10 +167,10 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
     failing = VectorSource("letters", "letters", broken)
     now = 1000.0
     monkeypatch.setattr("openclaw_memory.documents.vectors.time.monotonic", lambda: now)
-    with Memory.open(folder, embedder=None) as memory:
+    with Memory.open(tmp_path, embedder=None) as memory:
         add(memory.documents, LETTERS)
-    shutil.rmtree(index_folder(folder))
-    with Memory.open(folder, embedder=None) as memory:
+    shutil.rmtree(index_folder(tmp_path))
+    with Memory.open(tmp_path, embedder=None) as memory:
         for _ in range(3):
             assert ids(memory.documents, letters("mill"), source=failing) == []
         assert calls == [4]
@@ -198,10 +182,10 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
         assert ids(memory.documents, letters(TEXTS[3]), source=LETTERS)[0] == "n3"
 
 
-def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, documents):
+def test_a_document_that_a_person_has_changed_is_embedded_again(tmp_path, memory, documents):
     add(documents, LETTERS)
     for text in ("llll mmmm", "rrrr aaaa"):
-        rewrite(folder, "n0", documents.get(["n0"])[0].text, text)
+        rewrite(tmp_path, "n0", documents.get(["n0"])[0].text, text)
         memory.sync()
         for document, cosine in nearest(documents, letters(TEXTS[0]), source=LETTERS):
             assert cosine == pytest.approx(cosines([letters(document.text)], letters(TEXTS[0]))[0], abs=1e-6)
@@ -210,13 +194,13 @@ def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, 
 
 
 @pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
-def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(folder, memory, documents, way):
+def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(tmp_path, memory, documents, way):
     add(documents)
     path, expected = f"{NOTES}/n0.md", ("The mill has burnt down.", {"number": 0})
     (one,) = documents.get(["n0"])
     assert one.model == "given"
     if way == "by hand":
-        rewrite(folder, "n0", TEXTS[0], expected[0])
+        rewrite(tmp_path, "n0", TEXTS[0], expected[0])
     elif way == "edit":
         seen = memory.get(path)
         memory.edit(path, seen.start_line, seen.end_line, seen.text.replace(TEXTS[0], expected[0]), expected=seen)
@@ -224,9 +208,9 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(fol
         documents.add([structs.replace(one, metadata={"number": 5})])
         expected = (TEXTS[0], {"number": 5})
     else:
-        bytes_before = (folder / path).read_bytes()
+        bytes_before = (tmp_path / path).read_bytes()
         documents.files.write((path, *documents.files.read(path)))
-        assert (folder / path).read_bytes() == bytes_before
+        assert (tmp_path / path).read_bytes() == bytes_before
         fields, text = documents.files.read(path)
         documents.files.write((path, {**fields, "metadata": {"number": 6}}, text))
         expected = (TEXTS[0], {"number": 6})
@@ -245,10 +229,10 @@ def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents)
     assert documents.get(["n0"])[0].model == ""
 
 
-def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
+def test_a_document_that_is_gone_is_not_found(tmp_path, memory, documents):
     add(documents)
     documents.delete(["n0"])
-    (folder / NOTES / "n1.md").unlink()
+    (tmp_path / NOTES / "n1.md").unlink()
     assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
@@ -273,21 +257,21 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
     ids=["dimensions", "model", "nan", "infinite", "text", "count", "no source"],
 )
 @pytest.mark.sampled(5)
-def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
+def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, documents, rows, source, words):
     add(documents)
-    shutil.rmtree(index_folder(folder))  # the files of the documents say what fits
+    shutil.rmtree(index_folder(tmp_path))  # the files of the documents say what fits
     with pytest.raises(EmbedderError, match=words):
         documents.add([Document("new", "text")], rows, source)
-    assert not (folder / NOTES / "new.md").exists()
+    assert not (tmp_path / NOTES / "new.md").exists()
 
 
-def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder, documents):
+def test_another_model_may_come_once_the_documents_of_the_first_are_gone(tmp_path, documents):
     add(documents)
     documents.delete([document.id for document in some()])
     assert documents.get_vector_identity() is None
     documents.add([Document("a", "x")], [[1, 0]], GIVEN)
     assert found(documents, [1, 0]) == [("a", pytest.approx(1))]
-    (folder / NOTES / "a.md").unlink()
+    (tmp_path / NOTES / "a.md").unlink()
     documents.add([Document("b", "mill")], [letters("mill")], LETTERS)
     assert documents.get_vector_identity() == "letters"
 
@@ -300,15 +284,18 @@ def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder,
     ],
     ids=["model", "dimensions"],
 )
-def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory, documents, source, row, reason):
+def test_a_document_from_elsewhere_that_does_not_fit_is_reported(
+    tmp_path, tmp_path_factory, memory, documents, source, row, reason
+):
     add(documents)
-    with Memory.open(folder.parent, embedder=None) as elsewhere:
+    other = tmp_path_factory.mktemp("other")
+    with Memory.open(other, embedder=None) as elsewhere:
         elsewhere.documents.add([Document("a", "text")], [row], source)
-    shutil.copy(folder.parent / NOTES / "a.md", folder / NOTES / "a.md")
+    shutil.copy(other / NOTES / "a.md", tmp_path / NOTES / "a.md")
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n0", "n1", "n2", "n3"]
     assert [notice for notice in memory.status().notices if reason in notice]
-    for path in (folder / NOTES).glob("n*.md"):
+    for path in (tmp_path / NOTES).glob("n*.md"):
         path.unlink()
     memory.sync()
     documents.add([Document("a", "text")], [row], source)
@@ -339,32 +326,7 @@ def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
         documents.add([Document("a", "text", fields={"embedding": {}})])
 
 
-def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, documents):
-    add(documents, LETTERS)
-    errors, asked, stop = [], threading.Semaphore(0), threading.Event()
-
-    def ask():
-        while not stop.is_set():
-            try:
-                assert len(ids(documents, letters("mill"), source=LETTERS)) == 4
-            except Exception as error:  # noqa: BLE001 - each is shown below
-                errors.append(error)
-            asked.release()
-
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(8):
-        for _ in range(4):
-            assert asked.acquire(timeout=60)
-        index_file(folder).unlink(missing_ok=True)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-
-
-def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, memory, documents):
+def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(tmp_path, memory, documents):
     add(documents)
     memory.append("A note.")
     seen = []
@@ -376,14 +338,14 @@ def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, m
 
     memory.sync(progress=progress)
     assert set(seen) == {4}
-    assert not (folder / NOTES / "new.md").exists()
+    assert not (tmp_path / NOTES / "new.md").exists()
 
 
-def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(folder):
+def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(tmp_path):
     long = "\n\n".join(
         f"## Part {number}\n\nShips and boats, ferries and canoes, number {number}." for number in range(80)
     )
-    with Memory.open(folder) as memory:
+    with Memory.open(tmp_path) as memory:
         embedder = memory.embedder
         memory.append("The canoes are in the shed.", date="2026-01-02")
         memory.documents.add([Document("short", "Canoes and ships.")])
@@ -396,29 +358,3 @@ def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(fold
         rows = memory.documents.get_vectors([document for document, _ in near], embedder.identity)
         assert rows[2] == pytest.approx(-question, abs=1e-6)
         assert all(row is not None for row in rows)
-
-
-ASKS = """
-import sys
-import numpy as np
-from openclaw_memory import Memory
-from openclaw_memory.types import VectorSource
-make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
-with Memory.open(sys.argv[1], embedder=None) as memory:
-    while not memory.documents.get(["last"]):
-        memory.documents.get_vectors(memory.documents.get(["d1"]), "letters")
-        memory.documents.search_vector([1.0, 1.0], 3, identity="letters", vector_source=make)
-"""
-
-
-def test_two_processes_that_add_and_ask_lose_no_vector(folder):
-    make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
-    with Memory.open(folder, embedder=None) as memory:
-        memory.documents.add([Document("d0", "text")], [[4.0, 1.0]], make)
-        asking = subprocess.Popen([sys.executable, "-c", ASKS, str(folder)])
-        for number in range(1, 20):
-            memory.documents.add([Document(f"d{number}", "text" * number)], [[4.0 * number, 1.0]], make)
-        memory.documents.add([Document("last", "text")], [[4.0, 1.0]], make)
-        assert asking.wait(120) == 0
-        assert len(ids(memory.documents, [1, 0], 100, source=make)) == 21
-        assert memory.documents.count_missing_vectors() == 0

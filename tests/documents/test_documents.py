@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SyncConfig
-from openclaw_memory.errors import (
-    EmbedderError,
-    InvalidInputError,
-    QueryError,
-    StoreError,
-    WorkspaceError,
-    WriteError,
-)
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, WorkspaceError, WriteError
 from openclaw_memory.types import Document
 from openclaw_memory.workspace.files import WorkspaceFiles
 
@@ -146,19 +139,6 @@ def test_a_write_that_fails_half_way_makes_searches_know_that_the_index_is_behin
         indexed.documents.files.write(("memory/store/a.md", {}, "a"), ("memory/store/b.md", {}, "b"))
     monkeypatch.undo()
     assert indexed.search("walrus").stale
-
-
-def test_a_person_may_delete_move_and_copy_files(documents, memory):
-    folder = memory.workspace.root / "memory/notes"
-    (folder / "launch.md").unlink()
-    (folder / "venue.md").rename(folder / "renamed.md")
-    (folder / "copy.md").write_bytes((folder / "renamed.md").read_bytes())
-    assert ids(documents.iterate()) == ["venue", "empty"]
-    assert ids(documents.get(["launch", "venue"])) == ["venue"]
-    assert "launch" not in ids(documents.search("launch", 9))
-    assert documents.delete(["venue"]) == ["venue"]
-    assert not (folder / "renamed.md").exists()
-    assert not (folder / "copy.md").exists()
 
 
 def test_what_stands_above_the_text_is_not_found_and_lines_are_true(documents, memory):
@@ -379,20 +359,6 @@ def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memo
     before = memory.status().last_sync
     documents.add([Document("venue", "The venue is the old mill by the river.", {"n": 2})])
     assert memory.status().last_sync == before
-
-
-def test_a_memory_that_is_closed_says_so(documents, memory):
-    memory.close()
-    for call in (
-        lambda: documents.add([Document("x", "y")]),
-        lambda: documents.get(["x"]),
-        lambda: documents.search("x", 1),
-        lambda: documents.search_vector([1.0], 1),
-        lambda: list(documents.iterate()),
-        lambda: documents.files.write(("memory/x.md", {}, "")),
-    ):
-        with pytest.raises(StoreError, match="closed"):
-            call()
 
 
 def test_threads_add_find_and_delete_at_once(memory):

@@ -34,21 +34,15 @@ conditions = st.one_of(
     st.tuples(st.sampled_from(["$contains", "$within"]), scalars | st.lists(scalars, max_size=2)),
     st.tuples(st.sampled_from(["$like", "$ilike"]), st.sampled_from(["", "%", "x%", "_", "X%", "%y", "2024%T%"])),
 )
-tests = st.recursive(
-    conditions,
-    lambda inner: (
-        st.tuples(st.sampled_from(["$and", "$or"]), st.lists(inner, max_size=3)) | st.tuples(st.just("$not"), inner)
-    ),
-    max_leaves=3,
-)
+
+
+def combine(inner):
+    return st.tuples(st.sampled_from(["$and", "$or"]), st.lists(inner, max_size=3)) | st.tuples(st.just("$not"), inner)
+
+
+tests = st.recursive(conditions, combine, max_leaves=3)
 entries = st.tuples(st.sampled_from(NAMES), tests | st.tuples(st.just("equal"), scalars))
-filters = st.recursive(
-    entries,
-    lambda inner: (
-        st.tuples(st.sampled_from(["$and", "$or"]), st.lists(inner, max_size=3)) | st.tuples(st.just("$not"), inner)
-    ),
-    max_leaves=4,
-)
+filters = st.recursive(entries, combine, max_leaves=4)
 
 
 def as_data(part, *, is_entry=True):

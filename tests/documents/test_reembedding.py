@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Document, VectorSource
 
@@ -25,12 +24,6 @@ def counts_of(letters, fails_after=None):
 
 
 OLD, NEW = counts_of("aeiotrml"), counts_of("wsbk")
-
-
-@pytest.fixture
-def memory(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as opened:
-        yield opened
 
 
 @pytest.fixture
