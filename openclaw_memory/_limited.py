@@ -70,7 +70,6 @@ class Limited:
             if not wait([result], max(0.0, until - time.monotonic())).done:
                 raise TimeoutError(f"it has taken more than {seconds:g} s")
             self._work = None
-            value: T = result.result()
-            return value
+            return result.result()  # type: ignore[no-any-return]
         finally:
             self._turn.release()

@@ -15,11 +15,7 @@ _ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay.
-
-    Args:
-        text: Text from a note or a file name.
-    """
+    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay."""
     return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 

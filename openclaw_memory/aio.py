@@ -1,4 +1,4 @@
-"""Await the calls of a memory, and run any blocking call in a thread of the event loop."""
+"""Await the calls of a memory, and run any blocking call in a thread beside the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the memories of many people or agents open: a bounded pool, least recently used first."""
+"""Keep the memories of many people or agents open: a bounded pool that closes the least recently used first."""
 
 from __future__ import annotations
 
@@ -144,9 +144,7 @@ class Memories:
         if not isinstance(max_open, int) or isinstance(max_open, bool) or max_open < 1:
             raise ConfigError(f"max_open={max_open!r} is not a number of memories: pass a whole number above 0")
         if not isinstance(root, str | os.PathLike) or not os.fspath(root) or "://" in os.fspath(root):
-            raise ConfigError(
-                f"the root of memories must be the path of a folder, not {root!r}; a database belongs in config.store"
-            )
+            raise ConfigError(f"root must be the path of a folder, not {root!r}; a database belongs in config.store")
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
         self.max_open = max_open
         self.config = check_config(config)

@@ -137,10 +137,10 @@ class Memory:
         index_path: str | os.PathLike[str] | None = None,
         store: StoreChoice | None = None,
     ) -> Self:
-        """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
+        """Return the memory of the workspace folder `path`, with the usual parts, from its settings alone.
 
         `<workspace>/.memory/config.toml` may set globs of files, extra paths inside, and where the notes of days are.
-        What is wrong in it is ignored, and named in `status().notices`.
+        Wrong values in it are ignored, and named in `status().notices`.
 
         Args:
             path: An existing folder of notes.
@@ -217,11 +217,7 @@ class Memory:
         return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=index)
 
     def sync(
-        self,
-        *,
-        force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float | None = None,
+        self, *, force: bool = False, progress: Callable[[Progress], None] | None = None, wait: float | None = None
     ) -> SyncReport:
         """Bring the index up to date with the files, and return a report.
 
@@ -280,7 +276,7 @@ class Memory:
         request = SearchRequest(query, max_results, max_chars, min_score, only, SearchOptions.read(options), now)
         if self._builtin is not None and self._backend is self._builtin:  # it has policies and signatures itself
             return self._builtin.search(request)
-        from openclaw_memory.backends.gate import search_backend
+        from openclaw_memory.backends.builtin import search_backend
 
         return search_backend(self._backend, request, self.workspace, self.config)
 
@@ -301,7 +297,7 @@ class Memory:
         excerpt = self._backend.get(path, start=start, lines=lines)
         if self._backend is self._builtin:
             return excerpt
-        from openclaw_memory.backends.gate import mask_excerpt
+        from openclaw_memory.backends.builtin import mask_excerpt
 
         return mask_excerpt(excerpt, self.workspace)
 
@@ -361,7 +357,7 @@ class Memory:
         """
         return self._engine.embedder
 
-    @observed("heartbeat", _locate_tasks, writes=True, result=lambda report: "busy" if report.is_busy else "ok")
+    @observed("heartbeat", _locate_tasks, writes=True, judge=lambda report: "busy" if report.is_busy else "ok")
     def heartbeat(self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None) -> HeartbeatReport:
         """Look after the memory: expiry, decay, overdue reminders, duplicates, stale notes, facts to confirm again.
 

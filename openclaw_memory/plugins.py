@@ -7,40 +7,20 @@ the group `openclaw_memory.<kind>`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from openclaw_memory._system import read_lines
 from openclaw_memory.errors import ConfigError, MissingExtraError, suggest
 
 __all__ = ["load_plugin"]
 
 PluginKind: TypeAlias = Literal["stores", "embedders", "backends", "codecs", "observers", "detectors", "commands"]
 
-SHIPPED: Mapping[PluginKind, Mapping[str, str]] = {
-    "stores": {
-        "postgres": "openclaw_memory_postgres:open_store",
-        "postgresql": "openclaw_memory_postgres:open_store",
-    },
-    "embedders": {"batch": "openclaw_memory_batch:create"},
-    "backends": {"qmd": "openclaw_memory_qmd:QmdBackend"},
-    "codecs": {"encryption": "openclaw_memory_encryption.age:AgeCodec"},
-    "observers": {"audit": "openclaw_memory_audit:open_log"},
-    "detectors": {"intent": "openclaw_memory_intent.detector:IntentDetector"},
-    "commands": {
-        "audit": "openclaw_memory_audit.command:audit",
-        "connect": "openclaw_memory_hooks.connect:connect",
-        "decrypt": "openclaw_memory_encryption.commands:decrypt",
-        "encrypt": "openclaw_memory_encryption.commands:encrypt",
-        "hook": "openclaw_memory_hooks.command:hook",
-        "intent": "openclaw_memory_intent.command:intent",
-        "mcp": "openclaw_memory_mcp.command:mcp",
-        "migrate": "openclaw_memory_migrate.command:migrate",
-        "rotate-key": "openclaw_memory_encryption.commands:rotate_key",
-        "web": "openclaw_memory_web.command:web",
-    },
-}
+_ROWS = list(map(str.split, read_lines(__file__, "plugins.txt")))
+SHIPPED = {kind: {name: target for own, name, target in _ROWS if own == kind} for kind in get_args(PluginKind)}
 
 
 def has_plugin(kind: PluginKind, name: str) -> bool:

@@ -176,9 +176,7 @@ def _check_files(store: Store) -> None:
     fill(store)
     verify(store.verify(), (), "a store that was just filled is sound")
     record = make_record("memory/0.md", content="0")
-    verify(
-        (len(store.get_files()), store.get_files()["memory/0.md"]), (4, record), "the files that were added are listed"
-    )
+    verify((len(store.get_files()), store.get_files()["memory/0.md"]), (4, record), "the added files are listed")
     for reason in ("the service was down", None):
         touched = replace(record, mtime_ns=1, checked_ns=2, ctime_ns=3, vectors_missing=reason)
         store.replace_files([(touched, None), (make_record("memory/unknown.md"), None)])
@@ -237,9 +235,7 @@ def _check_extend(store: Store) -> None:
     after = read_ids(store, path)
     verify((store.get_files()[path], after[:3], len(after)), (longer, before[:3], 5), "the chunks before the line stay")
     assert min(after[3:]) > last, "new chunks must have ids above all others"
-    verify(
-        [stored.chunk for stored in store.get_chunks(after[3:])], [row.chunk for row in rows], "new chunks are there"
-    )
+    verify([stored.chunk for stored in store.get_chunks(after[3:])], [row.chunk for row in rows], "new chunks come")
     bad = [make_row(7, "every bad", key=make_key("bad"))]
     refuse(lambda: store.extend_file(make_record(path, SOURCES[1]), bad, 4), "an unknown vector must be refused")
     verify((store.get_files()[path], read_ids(store, path)), (longer, after), "a refused extend_file changes nothing")
@@ -257,9 +253,7 @@ def _check_chunks(store: Store) -> None:
     for path in store.get_files():
         own = read_ids(store, path)
         verify([stored.id for stored in store.get_file_chunks(path)], own, "file_chunks are in order")
-        verify(
-            [stored.ordinal for stored in store.get_chunks(own)], [0, 1, 2, 3, 4], "ordinals are positions in the file"
-        )
+        verify([stored.ordinal for stored in store.get_chunks(own)], [0, 1, 2, 3, 4], "ordinals are positions")
     stored = store.get_chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     verify([chunk.id for chunk in stored], sorted(ids), "chunks come once each, by id, the unknown left out")
     first = make_row(1, "every file0 n0").chunk
@@ -521,11 +515,8 @@ def _check_recovery(store: Store) -> None:
     """A damaged index is emptied, and filled again."""
     fill(store)
     assert store.delete_damaged("a test says so"), "delete_damaged must return a sentence on what it did"
-    verify(
-        (store.read_meta(), dict(store.get_files()), store.describe().chunks),
-        (None, {}, 0),
-        "delete_damaged leaves an empty index",
-    )
+    state = store.read_meta(), dict(store.get_files()), store.describe().chunks
+    verify(state, (None, {}, 0), "delete_damaged leaves an empty index")
     fill(store)
     verify(store.describe().chunks, 20, "a store is filled again after delete_damaged")
 

@@ -10,6 +10,7 @@ import pytest
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
+from openclaw_memory.openclaw import list_memory_files
 from openclaw_memory.workspace import Workspace
 
 GOLDEN = json.loads((Path(__file__).parent / "files.json").read_text(encoding="utf-8"))
@@ -18,10 +19,7 @@ GOLDEN = json.loads((Path(__file__).parent / "files.json").read_text(encoding="u
 DIFFERENT_READS = {
     "DREAMS.md": ("not_allowed", "a file that is never indexed is not read either: one allow-list serves all"),
     "dreams.md": ("not_allowed", "the same"),
-    "memory/hardlink.md": (
-        "not_allowed",
-        "a hard link may be a way to a file outside",
-    ),
+    "memory/hardlink.md": ("not_allowed", "a hard link may be a way to a file outside"),
 }
 ENDINGS = MemoryConfig.openclaw().files.endings  # other programs read `.txt` and `.MD` too
 DIFFERENT_LISTING = {"memory/hardlink.md": "as above"}
@@ -51,7 +49,6 @@ def workspace(root, extra_paths):
 @pytest.mark.parametrize("case", GOLDEN["listMemoryFiles"], ids=lambda case: str(case["extraPaths"]))
 def test_the_same_files_are_listed_in_the_same_order(root, case):
     scan = workspace(root, case["extraPaths"]).scan()
-
     assert [file.path for file in scan.files] == [path for path in case["current"] if path not in DIFFERENT_LISTING]
     skipped = {item.path: item.reason for item in scan.skipped}
     assert set(DIFFERENT_LISTING) <= set(skipped)
@@ -84,3 +81,8 @@ def test_every_deliberate_difference_is_one():
     reads = {case["path"]: case["current"] for case in GOLDEN["readMemoryFile"]}
     assert all("status" in reads[path] for path in DIFFERENT_READS)
     assert all(path in GOLDEN["listMemoryFiles"][0]["current"] for path in DIFFERENT_LISTING)
+
+
+def test_the_function_for_notebooks_lists_what_the_preset_indexes(root):
+    expected = GOLDEN["listMemoryFiles"][0]["current"]
+    assert list_memory_files(root / "ws") == [path for path in expected if path not in DIFFERENT_LISTING]
