@@ -12,9 +12,7 @@ import lazy_loader
 from openclaw_memory.errors import MissingExtraError
 
 if find_spec("langchain_core") is None:
-    raise MissingExtraError(
-        'langchain_openclaw_memory needs LangChain: pip install ".[langchain]" in a checkout of openclaw_memory'
-    )
+    raise MissingExtraError('langchain_openclaw_memory needs LangChain: pip install ".[langchain]" in its checkout')
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
@@ -27,5 +25,5 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] not in {"langchain", "langgraph"}:
             raise
         raise MissingExtraError(
-            f'{name} needs LangChain\'s agents: pip install ".[langchain-agents]" in a checkout of openclaw_memory'
+            f'{name} needs LangChain\'s agents: pip install ".[langchain-agents]" in its checkout'
         ) from error

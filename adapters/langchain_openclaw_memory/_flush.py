@@ -63,7 +63,7 @@ def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     return choice
 
 
-def lease_conversation(
+def lease_chat(
     memory: MemoryChoice, session_key: str | None, config: RunnableConfig | None, messages: Sequence[BaseMessage] = ()
 ) -> RunMemory:
     """Return the memory of a run with its session under the name of the conversation."""
@@ -147,9 +147,7 @@ def _end(flush: PendingFlush, memory: Memory, turn: Any) -> str | None:
         _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
         _open_flush(flush, memory).cycle.save(flush_error=error)
     if outcome == "lost" and flush.may_wait:
-        _log.warning(
-            f"the summary of session {flush.session.key!r} waits until its messages can be saved, or its window is full"
-        )
+        _log.warning(f"a summary of session {flush.session.key!r} waits for its messages to be saved or a full window")
     elif flush.cut and not error:
         try:
             _open_flush(flush, memory).record_compaction(flush.tokens)

@@ -181,7 +181,7 @@ def load_chat_model(model: Model | str) -> Model:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"a model by its name, {model!r}, needs LangChain's agents: give the model itself, or "
-            'pip install ".[langchain-agents]" in a checkout of openclaw_memory'
+            'pip install ".[langchain-agents]" in its checkout'
         ) from error
     try:
         return init_chat_model(model)

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, lease_conversation, save
+from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, lease_chat, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE, convert_message, convert_messages, drop_system
 from langchain_openclaw_memory._session import get_run_config
@@ -62,12 +62,10 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         self.window = get_window(self.model) if window is None else window
         if self.window is None:
             raise ConfigError(
-                f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
-                'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
+                f"the context window of {type(self.model).__name__} is unknown: pass window=200_000, or a model with "
+                'profile={"max_input_tokens": 200_000}'
             )
-        self._detector = ConversationDetector(
-            self._save, rules=lambda leased: leased.config.compaction, window=self.window
-        )
+        self._detector = ConversationDetector(self._save, rules=lambda own: own.config.compaction, window=self.window)
 
     def on_chat_model_start(
         self,
@@ -110,7 +108,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         ids = (values.get(name) for values in (about, configurable) for name in ("thread_id", "session_id"))
         names = {**configurable, "thread_id": next((name for name in ids if name), None)}
         run: Any = {**config, "metadata": {**(config.get("metadata") or {}), **about}, "configurable": names}
-        leased = lease_conversation(self.memory, self.session_key, run)
+        leased = lease_chat(self.memory, self.session_key, run)
         if about.get("lc_source") == SUMMARY_SOURCE:
             self._detector.begin_summary(leased, list(convert_messages(conversation)))
         else:

@@ -76,11 +76,7 @@ class OpenClawRetriever(SessionRetriever):
         config = get_run_config()
         with lease_run_memory(self.memory, config) as memory:
             results = search_for(
-                memory,
-                query,
-                session_key=find_session(self.session_key, config),
-                max_results=values.pop("k"),
-                **values,
+                memory, query, session_key=find_session(self.session_key, config), max_results=values.pop("k"), **values
             )
             return to_documents(results, memory)
 

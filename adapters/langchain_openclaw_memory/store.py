@@ -14,23 +14,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    InvalidNamespaceError,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-    get_text_at_path,
-    tokenize_path,
-    validate_op_namespace,
-)
+from langgraph.store import base
 
 from langchain_openclaw_memory._session import describe_unknown, use_run_memory
 from openclaw_memory import Memory
@@ -46,7 +30,7 @@ _MOST_BYTES = 2000  # of a path within the workspace: systems limit the whole pa
 _REFRESHED = 0.1
 
 
-class OpenClawStore(BaseStore):
+class OpenClawStore(base.BaseStore):
     """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
 
     An item is the file `memory/<namespace>/<key>.md`. The value is in the front matter; the body is what a search can
@@ -65,7 +49,7 @@ class OpenClawStore(BaseStore):
     supports_ttl = True
 
     def __init__(
-        self, memory: MemoryChoice, *, fields: Sequence[str] = (item_files.WHOLE,), ttl: TTLConfig | None = None
+        self, memory: MemoryChoice, *, fields: Sequence[str] = (item_files.WHOLE,), ttl: base.TTLConfig | None = None
     ) -> None:
         """Make a store over an open memory.
 
@@ -85,8 +69,8 @@ class OpenClawStore(BaseStore):
             self._memory = self._choice
         if isinstance(fields, str):
             raise ConfigError(f"fields={fields!r} is one text: give a list of paths, such as [{fields!r}]")
-        if unknown := {*(ttl or {})} - {*TTLConfig.__annotations__}:
-            raise ConfigError(describe_unknown(unknown, TTLConfig.__annotations__, "ttl"))
+        if unknown := {*(ttl or {})} - {*base.TTLConfig.__annotations__}:
+            raise ConfigError(describe_unknown(unknown, base.TTLConfig.__annotations__, "ttl"))
         self._fields = tuple(fields)
         self.ttl_config = ttl
         self._caches: WeakKeyDictionary[Memory, _Cache] = WeakKeyDictionary()
@@ -101,7 +85,7 @@ class OpenClawStore(BaseStore):
         return self._caches.setdefault(self._memory, _Cache())
 
     @use_run_memory
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
+    def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
         Each file is replaced at once, the batch as a whole is not: if it fails midway, earlier writes stay.
@@ -116,10 +100,10 @@ class OpenClawStore(BaseStore):
             WriteError: A file could not be written.
         """
         operations = list(ops)
-        puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        puts: dict[tuple[tuple[str, ...], str], base.PutOp] = {}
         for op in operations:
-            validate_op_namespace(op)
-            if isinstance(op, PutOp):
+            base.validate_op_namespace(op)
+            if isinstance(op, base.PutOp):
                 puts[op.namespace, op.key] = _check_put(op)
         results = [self._read(op) for op in operations]
         self._write(puts.values())
@@ -138,22 +122,22 @@ class OpenClawStore(BaseStore):
         self._memory.documents.files.delete(*expired)
         return len(expired)
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Run `batch` in a thread."""
         return await run_in_thread(self.batch, list(ops))
 
-    def _read(self, op: Op) -> Result:
-        if isinstance(op, GetOp):
+    def _read(self, op: base.Op) -> base.Result:
+        if isinstance(op, base.GetOp):
             return self._get_item(tuple(op.namespace), op.key, refresh=op.refresh_ttl)
-        if isinstance(op, SearchOp):
+        if isinstance(op, base.SearchOp):
             return list(self._search(op))
-        if isinstance(op, ListNamespacesOp):
+        if isinstance(op, base.ListNamespacesOp):
             return _list_namespaces({item.namespace for item in self._list_items(()).values()}, op)
-        if not isinstance(op, PutOp):
+        if not isinstance(op, base.PutOp):
             raise InvalidInputError(f"{op!r} is not an operation: use GetOp, SearchOp, ListNamespacesOp or PutOp")
         return None
 
-    def _get_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
+    def _get_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> base.Item | None:
         path = self._memory.workspace.files.find(item_files.make_path(namespace, key))
         entry = self._load(path)
         if entry is None or entry.item is None or self._is_older(path, entry.seconds):
@@ -162,7 +146,7 @@ class OpenClawStore(BaseStore):
             self._refresh(path, entry)
         return deepcopy(entry.item)
 
-    def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
+    def _list_items(self, prefix: tuple[str, ...]) -> dict[str, base.Item]:
         """Return the items of a namespace and those below it by path, oldest first. They are shared: only read them.
 
         Those that have changed in the index, which follows the files, are read again.
@@ -208,7 +192,7 @@ class OpenClawStore(BaseStore):
             entries[path] = _Entry(file, _parse_item(path, *file), _get_ttl(file[0]))
         return entries.get(path)
 
-    def _search(self, op: SearchOp) -> Iterator[SearchItem]:
+    def _search(self, op: base.SearchOp) -> Iterator[base.SearchItem]:
         prefix, fits = tuple(op.namespace_prefix), self._memory.documents.compile_filter(op.filter)
         items, last = self._list_items(prefix), op.offset + op.limit
         if op.filter:
@@ -225,9 +209,11 @@ class OpenClawStore(BaseStore):
             if op.refresh_ttl:
                 self._refresh(path, entry)
             item, value = entry.item, deepcopy(item_files.read_value(*file))
-            yield SearchItem(item.namespace, item.key, value, item.created_at, item.updated_at, score=scores.get(path))
+            yield base.SearchItem(
+                item.namespace, item.key, value, item.created_at, item.updated_at, score=scores.get(path)
+            )
 
-    def _write(self, puts: Iterable[PutOp]) -> None:
+    def _write(self, puts: Iterable[base.PutOp]) -> None:
         """Write all items at once, and then delete."""
         began = datetime.now(UTC)
         written: list[tuple[str, Mapping[str, Any], str]] = []
@@ -240,7 +226,9 @@ class OpenClawStore(BaseStore):
                 continue
             before = self._get_item(op.namespace, op.key)
             created_at = before.created_at if before else now
-            item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
+            item = base.Item(
+                value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now
+            )
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
             about, body = _format_item(item, fields)
             written.append((path, about if op.ttl is None else {**about, "ttl": op.ttl}, body))
@@ -254,7 +242,7 @@ class _Entry(NamedTuple):
     """A file as it was read: its item if it holds one, and its seconds to live."""
 
     file: tuple[Mapping[str, Any], str]
-    item: Item | None
+    item: base.Item | None
     seconds: float | None
 
 
@@ -267,7 +255,7 @@ class _Cache:
     records: dict[str, object] = field(default_factory=dict)
     entries: dict[str, _Entry] = field(default_factory=dict)
     # The items below a folder by path, and the paths of those that expire.
-    listings: dict[str, tuple[dict[str, Item], list[str]]] = field(default_factory=dict)
+    listings: dict[str, tuple[dict[str, base.Item], list[str]]] = field(default_factory=dict)
 
 
 _now = time.time
@@ -278,9 +266,9 @@ def _get_ttl(fields: Mapping[str, Any]) -> float | None:
     return 60.0 * minutes if isinstance(minutes, int | float) else None
 
 
-def _check_put(op: PutOp) -> PutOp:
+def _check_put(op: base.PutOp) -> base.PutOp:
     if not op.namespace:
-        raise InvalidNamespaceError("Namespace cannot be empty.")
+        raise base.InvalidNamespaceError("Namespace cannot be empty.")
     if op.value is not None and not isinstance(op.value, Mapping):
         raise InvalidInputError(f"a value must be a dict, such as {{'text': ...}}, not {op.value!r:.80}")
     if isinstance(op.index, str):
@@ -288,22 +276,20 @@ def _check_put(op: PutOp) -> PutOp:
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
         raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
     if (length := len(item_files.make_path(op.namespace, op.key).encode())) > _MOST_BYTES:
-        raise InvalidInputError(
-            f"namespace and key make a path of {length} bytes, more than {_MOST_BYTES}: use fewer labels"
-        )
+        raise InvalidInputError(f"namespace and key make {length} bytes, more than {_MOST_BYTES}: use fewer labels")
     if item_files.is_too_deep(op.value):
         raise InvalidInputError(f"the value is nested deeper than {item_files.MAX_DEPTH} levels: make it flatter")
     return op._replace(namespace=tuple(op.namespace))
 
 
-def _list_namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
+def _list_namespaces(namespaces: Iterable[tuple[str, ...]], op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
     """Return the namespaces that an operation asks for: those that match, cut to its depth, sorted, its page."""
     conditions = op.match_conditions or ()
     matched = {name[: op.max_depth] for name in namespaces if all(_is_match(name, part) for part in conditions)}
     return sorted(matched)[op.offset : op.offset + op.limit]
 
 
-def _is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+def _is_match(namespace: tuple[str, ...], condition: base.MatchCondition) -> bool:
     path = tuple(condition.path)
     if condition.match_type not in {"prefix", "suffix"}:
         raise QueryError(f"namespaces match by 'prefix' or 'suffix', not by {condition.match_type!r}")
@@ -313,13 +299,13 @@ def _is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
     return all(expected in ("*", label) for label, expected in zip(namespace[start:], path, strict=False))
 
 
-def _format_item(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
+def _format_item(item: base.Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
     """Return front matter and body of an item; searches find its values at `paths`."""
     times = (item.created_at, item.updated_at)
     return item_files.make_file(item.namespace, item.key, item.value, times, _list_texts(item.value, paths), paths)
 
 
-def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> base.Item | None:
     """Return the item in a file; None if the file is something else, or its front matter is damaged."""
     if not item_files.is_item(path, fields):
         return None
@@ -337,7 +323,7 @@ def _parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
     except (KeyError, TypeError, ValueError):
         _LOG.warning("%r is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
         return None
-    return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
+    return base.Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
 
 
 def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
@@ -353,5 +339,5 @@ def _find_texts(value: dict[str, Any], path: str) -> Iterator[item_files.Text]:
     if path == item_files.WHOLE:
         yield from item_files.list_texts(value)
         return
-    keys = tuple(tokenize_path(path))
-    yield from (item_files.Text(path, keys, text) for text in get_text_at_path(value, list(keys)))
+    keys = tuple(base.tokenize_path(path))
+    yield from (item_files.Text(path, keys, text) for text in base.get_text_at_path(value, list(keys)))

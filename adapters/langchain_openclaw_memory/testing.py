@@ -27,12 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models.base import LangSmithParams
     from langchain_core.runnables import Runnable
 
-__all__ = [
-    "Request",
-    "ScriptedChatModel",
-    "make_call",
-    "respond_with",
-]
+__all__ = ["Request", "ScriptedChatModel", "make_call", "respond_with"]
 
 
 @dataclass

@@ -169,9 +169,7 @@ class OpenClawVectorStore(VectorStore):
         about = metadatas or [{}] * len(written)
         names = ids if ids is not None else [None] * len(written)
         if not len(written) == len(about) == len(names):
-            raise InvalidInputError(
-                f"{len(written)} texts came with {len(about)} metadatas and {len(names)} ids: give one of each a text"
-            )
+            raise InvalidInputError(f"{len(written)} texts, {len(about)} metadatas and {len(names)} ids: give as many")
         return self._documents.add(
             [
                 Written(_make_id(text, metadata) if name is None else name, text, metadata)

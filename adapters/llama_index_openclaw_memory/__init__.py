@@ -11,7 +11,7 @@ from openclaw_memory.errors import MissingExtraError
 
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     raise MissingExtraError(
-        'llama_index_openclaw_memory needs LlamaIndex: pip install ".[llama-index]" in a checkout of openclaw_memory'
+        'llama_index_openclaw_memory needs LlamaIndex: pip install ".[llama-index]" in its checkout'
     )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -149,9 +149,7 @@ class Ejected:
         try:
             messages = flush.log.read_messages_since(start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
-            self._background.report(
-                f"the transcript of session {self._session.key!r} cannot be read for its flush", error
-            )
+            self._background.report(f"the transcript of session {self._session.key!r} is not read for its flush", error)
             return []
         return messages[cut(messages, most) :]
 

@@ -7,18 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from llama_index.core.schema import (
-    BaseNode,
-    Document,
-    ImageDocument,
-    ImageNode,
-    IndexNode,
-    Node,
-    NodeRelationship,
-    ObjectType,
-    RelatedNodeInfo,
-    TextNode,
-)
+from llama_index.core import schema
 from pydantic_core import to_json
 
 from openclaw_memory.errors import InvalidInputError
@@ -30,21 +19,29 @@ _log = logging.getLogger(__name__)
 FIELD = "llama_index"  # the field above the text that holds what only LlamaIndex knows: the class, relationships, ...
 _PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
 _CONTEXT = "context"  # the field with the keys of the metadata that are embedded with the text, if not all are
-_CLASSES: Mapping[str, type[BaseNode]] = {
-    kind.class_name(): kind for kind in (TextNode, ImageNode, IndexNode, Node, Document, ImageDocument)
+_CLASSES: Mapping[str, type[schema.BaseNode]] = {
+    kind.class_name(): kind
+    for kind in (
+        schema.TextNode,
+        schema.ImageNode,
+        schema.IndexNode,
+        schema.Node,
+        schema.Document,
+        schema.ImageDocument,
+    )
 }
 # Lists that are alike are written once, under this name.
 _EXCLUDED = "excluded_metadata_keys"
 _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 # What the file says elsewhere. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
-_SOURCE = str(NodeRelationship.SOURCE.value)
+_SOURCE = str(schema.NodeRelationship.SOURCE.value)
 SOURCE_NAMES = {"document_id", "doc_id", "ref_doc_id"}
 NO_SOURCE = "None"  # as LlamaIndex writes it
 ADDED = SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the metadata when it stores a node
 
 
-def to_document(node: BaseNode) -> Written:
+def to_document(node: schema.BaseNode) -> Written:
     """Return the document that is written for a node, without its embedding.
 
     What differs from the defaults of its class is kept; of the metadata, what is not JSON, such as a date, becomes
@@ -55,7 +52,7 @@ def to_document(node: BaseNode) -> Written:
     """
     metadata = {name: _dump_json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
     fields = _dump_json(node, "it", node)
-    text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
+    text = _with_resources(node, fields) if isinstance(node, schema.Node) else node.get_content()
     own: dict[str, Any] = {FIELD: _shorten(fields, json.dumps(metadata))}
     if node.ref_doc_id:
         del own[FIELD]["relationships"][_SOURCE]["node_id"]
@@ -106,19 +103,18 @@ def _map_related(relationships: Mapping[str, Any], change: Callable[[Any], Any])
     }
 
 
-def _dump_json(value: Any, name: str, node: BaseNode) -> Any:
+def _dump_json(value: Any, name: str, node: schema.BaseNode) -> Any:
     """Dump a value of a node as JSON, or the node itself without the values of `_ELSEWHERE`."""
     try:
         if value is not node:
             return _to_json(value)
         dumped = _to_json(node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True))
-        if isinstance(node, IndexNode) and node.obj is not None:
+        if isinstance(node, schema.IndexNode) and node.obj is not None:
             # Older versions of LlamaIndex leave the defaults out of it too, and cannot read it then.
             dumped["obj"] = _to_json(node.to_dict()["obj"])
     except ValueError as error:  # pydantic's, and that of an IndexNode
         raise InvalidInputError(
-            f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
-            "numbers, lists and dicts"
+            f"node {node.node_id!r} cannot be written: {name} is not JSON ({error}); use text, numbers, lists and dicts"
         ) from error
     if str(dumped.get("text_template")).startswith(
         "<recalled-memory "
@@ -132,7 +128,7 @@ def _to_json(value: Any) -> Any:
     return json.loads(to_json(value, inf_nan_mode="null"))
 
 
-def _with_resources(node: Node, fields: dict[str, Any]) -> str:
+def _with_resources(node: schema.Node, fields: dict[str, Any]) -> str:
     """Take the text out of the fields of a node of resources; into them go the bytes that LlamaIndex leaves out."""
     for name in ("text_resource", "image_resource", "audio_resource", "video_resource"):
         resource = getattr(node, name)
@@ -149,7 +145,7 @@ def _with_resources(node: Node, fields: dict[str, Any]) -> str:
     return resource.text or ""
 
 
-def to_node(document: Written) -> BaseNode:
+def to_node(document: Written) -> schema.BaseNode:
     """Convert a document to the node that was added, with its class and relationships.
 
     What another framework added is a `TextNode`, and so is a document above whose text a person has made the part of
@@ -158,23 +154,23 @@ def to_node(document: Written) -> BaseNode:
     if is_cited(document):
         return make_cited_node(document.id, document.text, document.metadata, {"citation": document.id})
     fields = _restore(document)
-    kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
+    kind = _CLASSES.get(str(fields.get("class_name")), schema.TextNode)
     same = {"id_": document.id, "metadata": dict(document.metadata)}
     try:
         return kind.from_dict({**fields, **_make_text(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
         _log.warning(f"what {FIELD} says above the text of {document.path!r} cannot be read, and is left out: {error}")
-        return TextNode(text=document.text, **same)
+        return schema.TextNode(text=document.text, **same)
 
 
-def to_found_node(document: Written) -> BaseNode:
+def to_found_node(document: Written) -> schema.BaseNode:
     """Convert a result to a node with the citation in its source."""
     node = to_node(document)
     return node if is_cited(document) else cite_node(node, document.path, {"citation": document.citation})
 
 
-def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
-    if not issubclass(kind, Node):
+def _make_text(kind: type[schema.BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if not issubclass(kind, schema.Node):
         return {"text": text}
     resource = fields.get("text_resource")
     if resource is None and not text:
@@ -183,16 +179,18 @@ def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> di
     return {"text_resource": {**resource, "text": text} if text else resource}
 
 
-def cite_node(node: BaseNode, path: str, about: Mapping[str, Any]) -> BaseNode:
+def cite_node(node: schema.BaseNode, path: str, about: Mapping[str, Any]) -> schema.BaseNode:
     """Add a citation and other facts about a result to the metadata of a node's source, which its hash leaves out."""
-    source = node.relationships.get(NodeRelationship.SOURCE)
-    if not isinstance(source, RelatedNodeInfo):
-        source = RelatedNodeInfo(node_id=path, node_type=ObjectType.DOCUMENT)
-    node.relationships[NodeRelationship.SOURCE] = source.model_copy(update={"metadata": {**source.metadata, **about}})
+    source = node.relationships.get(schema.NodeRelationship.SOURCE)
+    if not isinstance(source, schema.RelatedNodeInfo):
+        source = schema.RelatedNodeInfo(node_id=path, node_type=schema.ObjectType.DOCUMENT)
+    node.relationships[schema.NodeRelationship.SOURCE] = source.model_copy(
+        update={"metadata": {**source.metadata, **about}}
+    )
     return node
 
 
-def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], about: Mapping[str, Any]) -> TextNode:
+def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], about: Mapping[str, Any]) -> schema.TextNode:
     """Return lines of a file as a node with that file as its source, which has the metadata `about`.
 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
@@ -202,7 +200,7 @@ def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], about:
     opening, place, below = block.split("\n", 2)
     harmless, closing = below.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))
-    node = TextNode(
+    node = schema.TextNode(
         id_=node_id,
         text=harmless,
         text_template=f"{head}\n{{content}}\n{closing}",
@@ -230,7 +228,7 @@ def get_value(document: Written, name: str) -> Any:
         return document.part_of or NO_SOURCE
     if name == "_node_type":
         kind = str(_get_fields(document).get("class_name"))
-        return kind if kind in _CLASSES else TextNode.class_name()
+        return kind if kind in _CLASSES else schema.TextNode.class_name()
     return document.metadata.get(name)
 
 

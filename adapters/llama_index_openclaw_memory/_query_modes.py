@@ -24,11 +24,7 @@ _ALPHA = 0.7
 
 
 def answer(
-    origins: VectorOrigins,
-    query: VectorStoreQuery,
-    is_shown: Callable[[str], bool] | None = None,
-    *,
-    folder: str = "",
+    origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[str], bool] | None = None, *, folder: str = ""
 ) -> Scored:
     """Return the documents that answer a query in its mode, best first, with their similarities.
 

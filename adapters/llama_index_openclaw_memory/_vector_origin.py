@@ -51,7 +51,7 @@ class VectorOrigins:
             return None
 
     @property
-    def known(self) -> Embedder | None:
+    def known_model(self) -> Embedder | None:
         """The model that makes vectors; None if there is no model, or it is not available."""
         return self.theirs or self.own
 
@@ -84,10 +84,10 @@ class VectorOrigins:
     @cached_property
     def model_there(self) -> str | None:
         """The identity of the model that made the vectors of the nodes; None if they have none."""
-        if self.known is None:
+        if self.known_model is None:
             return self.documents.get_vector_identity()
         # The source that makes lost vectors again comes before the search that would miss them.
-        return self.documents.get_vector_identity(make_source(self.known))
+        return self.documents.get_vector_identity(make_source(self.known_model))
 
     def detect_source(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
@@ -98,7 +98,7 @@ class VectorOrigins:
         Raises:
             EmbedderError: The embedder failed, or is named and makes other vectors.
         """
-        embedder = self.known
+        embedder = self.known_model
         if embedder is None:
             return UNKNOWN_SOURCE
         for sample in nodes:
@@ -126,9 +126,9 @@ class VectorOrigins:
 
     def get_query_model(self, query: VectorStoreQuery) -> str | None:
         """Return the identity of the model that made the vector of a query, or makes it; None if it is unknown."""
-        if self.known is None or (self.theirs is None and query.query_embedding is not None):
+        if self.known_model is None or (self.theirs is None and query.query_embedding is not None):
             return None
-        return self.known.identity
+        return self.known_model.identity
 
     def check(self, query_model: str | None) -> None:
         """Raise EmbedderError for a query by another model than the one of the vectors in the store; None passes."""

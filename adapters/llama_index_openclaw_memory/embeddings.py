@@ -28,7 +28,7 @@ _NO_EMBEDDER = (
 class OpenClawEmbedding(BaseEmbedding):
     """An embedder of this library as LlamaIndex's embeddings; async calls run in a thread.
 
-    What is dumped, or pickled for another process, are names alone: `provider`, `model_name` and `identity`. The
+    Dumped, or pickled for another process, are names alone: `provider`, `model_name` and `identity`. The
     embedder is loaded by them there; one that needs options, or was handed in and has no name, is handed in again.
     """
 

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import llm as calls
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
-from llama_index.core.instrumentation.events.llm import (
-    LLMChatEndEvent,
-    LLMChatInProgressEvent,
-    LLMChatStartEvent,
-    LLMCompletionEndEvent,
-    LLMCompletionInProgressEvent,
-    LLMCompletionStartEvent,
-    LLMPredictStartEvent,
-)
 from llama_index.core.llms import LLM
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
@@ -112,9 +104,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
         size = int(_BUFFER_SHARE * (get_window(llm) or 0)) if window is None else window
         if window is None and not size:
-            raise ConfigError(
-                f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
-            )
+            raise ConfigError(f"the context window of {type(llm).__name__} is unknown: pass window=200_000")
         fields: dict[str, Any] = {"memory": RunMemory.read_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
@@ -162,19 +152,19 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def _follow(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id
         match event:
-            case LLMPredictStartEvent():
+            case calls.LLMPredictStartEvent():
                 self._prompt.set({**event.template.kwargs, **(event.template_args or {})})
-            case LLMChatStartEvent():
+            case calls.LLMChatStartEvent():
                 self._begin(event, event.messages)
-            case LLMCompletionStartEvent():
+            case calls.LLMCompletionStartEvent():
                 self._begin(event, [ChatMessage(event.prompt)])
-            case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
+            case calls.LLMChatInProgressEvent() | calls.LLMCompletionInProgressEvent():
                 detector.count_tokens(call, get_reported_tokens(event.response))
-            case LLMChatEndEvent():
+            case calls.LLMChatEndEvent():
                 reply = event.response.message if event.response else None
                 self._count(call, event.response)
                 self._end(call, reply, event.response)
-            case LLMCompletionEndEvent():
+            case calls.LLMCompletionEndEvent():
                 self._count(call, event.response)
                 self._end(call, ChatMessage(event.response.text, role=MessageRole.ASSISTANT), event.response)
             case ExceptionEvent():
@@ -183,7 +173,9 @@ class MemoryFlushEventHandler(BaseEventHandler):
                 # The event comes while the error is being handled, and has only its text.
                 detector.fail_call(call, sys.exception() or RuntimeError(event.err_str))
 
-    def _begin(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
+    def _begin(
+        self, event: calls.LLMChatStartEvent | calls.LLMCompletionStartEvent, messages: Sequence[ChatMessage]
+    ) -> None:
         if event.tags.get(Flush.TAG) or self._is_replaced():
             return
         # An event is handled where the call is made, within the run.
@@ -192,7 +184,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             return
         leased = lease_run_memory(self.memory, Session(session.key))
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
-        if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(leased, event.prompt):
+        if isinstance(event, calls.LLMCompletionStartEvent) and self._detector.is_call_prompt(leased, event.prompt):
             return
         conversation, arguments = convert_messages(messages), self._prompt.get() or {}
         self._prompt.set(None)

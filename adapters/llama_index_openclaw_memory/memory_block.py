@@ -135,9 +135,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         choice = RunMemory.read_choice(memory)
         for role, model in (("llm", llm), ("intent", intent)):
             if model is not None and not isinstance(model, LLM):
-                raise ConfigError(
-                    f"{role} must be an LLM of LlamaIndex, not {model!r:.80}: give the model itself, or None"
-                )
+                raise ConfigError(f"{role} must be an LLM of LlamaIndex, not {model!r:.80}: give the model, or None")
         is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)
         if flush_tokens is not None and not (is_whole and flush_tokens >= 1):
             raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {flush_tokens!r}")

@@ -13,15 +13,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    LLMMetadata,
-    MessageRole,
-    TextBlock,
-    ToolCallBlock,
-)
+from llama_index.core.base.llms import types
 from llama_index.core.llms import LLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
@@ -35,9 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptedLLM", "TextOnlyLLM", "make_call", "quote_sentence", "respond_with"]
 
-Reply = ChatMessage | str | BaseException
-Script = Callable[[Sequence[ChatMessage], Sequence[str]], Reply]
-CompletionPieces = AsyncGenerator[CompletionResponse, None]
+Reply = types.ChatMessage | str | BaseException
+Script = Callable[[Sequence[types.ChatMessage], Sequence[str]], Reply]
+CompletionPieces = AsyncGenerator[types.CompletionResponse, None]
 T = TypeVar("T")
 
 
@@ -49,9 +41,9 @@ class TextOnlyLLM(LLM):
     """
 
     script: Script = Field(exclude=True)
-    requests: list[list[ChatMessage]] = Field(default_factory=list, exclude=True)
+    requests: list[list[types.ChatMessage]] = Field(default_factory=list, exclude=True)
     offered: list[list[dict[str, Any]]] = Field(default_factory=list, exclude=True)
-    usage: Callable[[Sequence[ChatMessage]], int] | None = Field(default=None, exclude=True)
+    usage: Callable[[Sequence[types.ChatMessage]], int] | None = Field(default=None, exclude=True)
     context_window: int = 128_000
     name: str = "scripted"
 
@@ -60,15 +52,17 @@ class TextOnlyLLM(LLM):
         return "scripted_llm"
 
     @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(
+    def metadata(self) -> types.LLMMetadata:
+        return types.LLMMetadata(
             context_window=self.context_window,
             is_chat_model=True,
             is_function_calling_model=isinstance(self, FunctionCallingLLM),
             model_name=self.name,
         )
 
-    def _make_reply(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> ChatResponse:
+    def _make_reply(
+        self, messages: Sequence[types.ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> types.ChatResponse:
         request = [message.model_copy(deep=True) for message in messages]
         self.requests.append(request)
         self.offered.append(list(tools))
@@ -76,41 +70,43 @@ class TextOnlyLLM(LLM):
         if isinstance(reply, BaseException):
             raise reply
         if isinstance(reply, str):
-            reply = ChatMessage(role=MessageRole.ASSISTANT, content=reply)
+            reply = types.ChatMessage(role=types.MessageRole.ASSISTANT, content=reply)
         counted = {} if self.usage is None else {"prompt_tokens": self.usage(request), "completion_tokens": 1}
-        return ChatResponse(message=reply, raw={"scripted": True}, additional_kwargs=counted)
+        return types.ChatResponse(message=reply, raw={"scripted": True}, additional_kwargs=counted)
 
     @llm_chat_callback()
-    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+    def chat(self, messages: Sequence[types.ChatMessage], **kwargs: Any) -> types.ChatResponse:
         return self._make_reply(messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+    async def achat(self, messages: Sequence[types.ChatMessage], **kwargs: Any) -> types.ChatResponse:
         return self._make_reply(messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
+    def stream_chat(self, messages: Sequence[types.ChatMessage], **kwargs: Any) -> Iterator[types.ChatResponse]:
         return _stream_pieces(self._make_reply, messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
-    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
+    async def astream_chat(
+        self, messages: Sequence[types.ChatMessage], **kwargs: Any
+    ) -> AsyncGenerator[types.ChatResponse, None]:
         return _yield_async(_stream_pieces(self._make_reply, messages, kwargs.get("tools", ())))
 
     @llm_completion_callback()
-    def complete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
-        return _to_completion(self._make_reply([ChatMessage(prompt)]))
+    def complete(self, prompt: str, *_: Any, **__: Any) -> types.CompletionResponse:
+        return _to_completion(self._make_reply([types.ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    async def acomplete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
-        return _to_completion(self._make_reply([ChatMessage(prompt)]))
+    async def acomplete(self, prompt: str, *_: Any, **__: Any) -> types.CompletionResponse:
+        return _to_completion(self._make_reply([types.ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    def stream_complete(self, prompt: str, *_: Any, **__: Any) -> Iterator[CompletionResponse]:
-        return map(_to_completion, _stream_pieces(self._make_reply, [ChatMessage(prompt)]))
+    def stream_complete(self, prompt: str, *_: Any, **__: Any) -> Iterator[types.CompletionResponse]:
+        return map(_to_completion, _stream_pieces(self._make_reply, [types.ChatMessage(prompt)]))
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, *_: Any, **__: Any) -> CompletionPieces:
-        return _yield_async(map(_to_completion, _stream_pieces(self._make_reply, [ChatMessage(prompt)])))
+        return _yield_async(map(_to_completion, _stream_pieces(self._make_reply, [types.ChatMessage(prompt)])))
 
 
 class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
@@ -119,17 +115,17 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
     def _prepare_chat_with_tools(
         self,
         tools: Sequence[BaseTool],
-        user_msg: str | ChatMessage | None = None,
-        chat_history: list[ChatMessage] | None = None,
+        user_msg: str | types.ChatMessage | None = None,
+        chat_history: list[types.ChatMessage] | None = None,
         *_: Any,
         **__: Any,
     ) -> dict[str, Any]:
-        user = [ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg] if user_msg else []
+        user = [types.ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg] if user_msg else []
         offered = [tool.metadata.to_openai_tool() for tool in tools]
         return {"messages": [*(chat_history or []), *user], "tools": offered}
 
     def get_tool_calls_from_response(
-        self, response: ChatResponse, error_on_no_tool_call: bool = True, **_: Any
+        self, response: types.ChatResponse, error_on_no_tool_call: bool = True, **_: Any
     ) -> list[ToolSelection]:
         selections = [
             ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=arguments)
@@ -146,13 +142,13 @@ def respond_with(*replies: Reply) -> Script:
     return lambda _messages, _tools: left.pop(0) if len(left) > 1 else left[0]
 
 
-def make_call(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
+def make_call(name: str, call_id: str = "call", /, **arguments: Any) -> types.ChatMessage:
     """Return a reply that calls the tool `name`."""
-    call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
-    return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
+    call = types.ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
+    return types.ChatMessage(role=types.MessageRole.ASSISTANT, blocks=[call])
 
 
-def quote_sentence(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
+def quote_sentence(messages: Sequence[types.ChatMessage], tools: Sequence[str]) -> Reply:
     """Reply like a model that knows nothing, and quotes the sentence that fits the question best.
 
     In a flush it saves sentences of the user with a number.
@@ -161,7 +157,7 @@ def quote_sentence(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Rep
     lines = "\n".join([*before, last]).splitlines()
     if list(tools) == ["memory_append"]:
         facts = [line.removeprefix("User: ") for line in lines if re.match(r"User: .*\d", line)]
-        is_done = messages[-1].role == MessageRole.TOOL or not facts
+        is_done = messages[-1].role == types.MessageRole.TOOL or not facts
         return "NO_REPLY" if is_done else make_call("memory_append", text="\n".join(f"- {line}" for line in facts))
     if not last.endswith("?"):
         return "I see."
@@ -177,13 +173,13 @@ def _split_words(text: str) -> set[str]:
     return {word[:4] for word in re.findall(r"\w{4,}", text.lower())}
 
 
-def _stream_pieces(reply: Callable[..., ChatResponse], *request: Any) -> Iterator[ChatResponse]:
+def _stream_pieces(reply: Callable[..., types.ChatResponse], *request: Any) -> Iterator[types.ChatResponse]:
     """Yield a reply word by word, as services stream it: each piece has all text so far, the last one the calls."""
     whole, text = reply(*request), ""
     for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
         text += word
-        message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=text)])
-        yield ChatResponse(message=message, delta=word, raw=whole.raw)
+        message = types.ChatMessage(role=types.MessageRole.ASSISTANT, blocks=[types.TextBlock(text=text)])
+        yield types.ChatResponse(message=message, delta=word, raw=whole.raw)
     yield whole.model_copy(update={"delta": ""})
 
 
@@ -192,6 +188,6 @@ async def _yield_async(pieces: Iterator[T]) -> AsyncGenerator[T, None]:
         yield piece
 
 
-def _to_completion(response: ChatResponse) -> CompletionResponse:
+def _to_completion(response: types.ChatResponse) -> types.CompletionResponse:
     text = response.message.content or ""
-    return CompletionResponse(text=text, delta=response.delta, additional_kwargs=response.additional_kwargs)
+    return types.CompletionResponse(text=text, delta=response.delta, additional_kwargs=response.additional_kwargs)

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: TC002 - pydantic reads it
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryResult,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
 
 from llama_index_openclaw_memory._filters import build_filter, list_names
 from llama_index_openclaw_memory._nodes import is_cited, to_document, to_found_node, to_node
@@ -36,6 +31,7 @@ if TYPE_CHECKING:
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
     from llama_index.core.schema import BaseNode
     from llama_index.core.storage.storage_context import StorageContext
+    from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery
 
     from openclaw_memory.types import Document, VectorSource
 

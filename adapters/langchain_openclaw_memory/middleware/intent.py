@@ -104,9 +104,8 @@ class OpenClawIntentMiddleware(PromptMiddleware):
         suggestion = None
         if task := await run_in_thread(self._find_task, state):
             message, detector = task
-            suggestion = self._suggest(
-                await detector.detect_async(message, prepare_intent_model(self.model)[1]), detector
-            )
+            intent = await detector.detect_async(message, prepare_intent_model(self.model)[1])
+            suggestion = self._suggest(intent, detector)
         return await run_in_thread(self._keep, state, suggestion)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002

@@ -15,15 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, System
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import (
-    PendingFlush,
-    asave,
-    can_save,
-    check_memory,
-    get_window,
-    lease_conversation,
-    save,
-)
+from langchain_openclaw_memory._flush import PendingFlush, asave, can_save, check_memory, get_window, lease_chat, save
 from langchain_openclaw_memory._flush_model import Model, load_chat_model
 from langchain_openclaw_memory._messages import convert_messages, get_reported_tokens, is_summary
 from langchain_openclaw_memory._session import get_run_config, refuse
@@ -182,7 +174,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def _locate(self, messages: Sequence[AnyMessage]) -> tuple[RunMemory, bool]:
         """Return the memory of this run with its conversation, and whether that has room to wait."""
-        leased = lease_conversation(self.memory, self.session_key, get_run_config(), messages)
+        leased = lease_chat(self.memory, self.session_key, get_run_config(), messages)
         window, is_refused = get_window(self.model), self._postponed.get(leased, False)
         if window is None or is_refused:
             return leased, not is_refused

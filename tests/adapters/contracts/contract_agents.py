@@ -182,7 +182,7 @@ class ToolsContract:
         script = ("memory_erase", wanted), erase, f"Type {code}.", erase, "It is gone."
         (planned, refused), (done,) = await self.talk(tools, script, "Forget the ferry.", f"{code}, please")
         assert (planned["outcome"], planned["hash"]) == ("planned", code)
-        assert (refused["status"], "has not typed" in refused["error"]) == ("not_allowed", True)
+        assert (refused["status"], "ask them to type it" in refused["error"]) == ("not_allowed", True)
         assert done["outcome"] == "forgotten"
         assert "ferry" not in memory.get(day).text
 

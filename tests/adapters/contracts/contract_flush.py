@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
+from index_files import read_days
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
@@ -25,7 +26,7 @@ def words(tokens: int) -> str:
 
 def written(memory: Memory) -> str:
     """All daily notes, one after another."""
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+    return read_days(memory.workspace.root)
 
 
 class WatchContract:

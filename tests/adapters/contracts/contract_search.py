@@ -241,7 +241,7 @@ class RetrieverContract:
         assert [one.score for one in self.asked(self.of(dated, options={"settings": rules}), "boiler")] == expected
         assert [one.score for one in self.asked(self.of(dated), "boiler")] != expected
         for wrong, said in (
-            ({"tokens": 100}, "tokens cannot differ for one search"),
+            ({"tokens": 100}, "a search has no setting .tokens.: settings are"),
             ({"mmr": 7}, "mmr = 7 is outside"),
         ):
             with pytest.raises((QueryError, self.wrong[1]), match=said):

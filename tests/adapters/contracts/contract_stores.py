@@ -142,25 +142,6 @@ class VectorStoreContract:
         assert list(self.find(filled, BOAT, 9)) == [note]
         assert static_memory.get("memory/boat.md").text == BOAT
 
-    def test_a_person_may_change_a_document_and_delete_one(self, filled, static_memory):
-        notes = static_memory.workspace.root / "memory" / "notes"
-        text = (notes / "venue.md").read_text()
-        (notes / "venue.md").write_text(text.replace("the old mill by the river", "a barn full of hay"))
-        (notes / "cook.md").unlink()
-        static_memory.sync()
-        assert self.get(filled, ["venue", "cook"]) == {"venue": ("The venue is a barn full of hay.", ABOUT["venue"])}
-        assert list(self.find(filled, "a barn full of hay", 1)) == ["venue"]
-
-    def test_another_program_adds_and_deletes(self, filled, static_memory):
-        with Memory.open(static_memory.workspace.root) as memory:
-            other = self.of(memory)
-            self.delete(other, ["cook"])
-            self.add(other, {"new": "The band plays."}, {"new": {}})
-        for mode in self.modes:
-            found = self.find(filled, "The band plays.", 9, mode)
-            assert next(iter(found.items())) == ("new", "The band plays.")
-            assert "cook" not in found
-
     def test_two_collections_share_no_ids_and_are_emptied_apart(self, static_memory):
         stores = [self.of(static_memory, collection=name) for name in (None, "a", "b")]
         for number, store in enumerate(stores):

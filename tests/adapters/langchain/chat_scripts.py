@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+from contract_flush import written as notes
 from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -18,6 +20,14 @@ from openclaw_memory import Memory
 ASKED = re.compile(r"remember(?: that)?:? (.+)", re.IGNORECASE)
 FACT = "Please remember: the boiler code is 4711."
 SUMMARY = "SUMMARY of what was said before"
+
+
+class Scripted:
+    """A contract whose models are made of scripts."""
+
+    @pytest.fixture(autouse=True)
+    def _scripted(self, scripted: Any) -> None:
+        self.scripted = scripted
 
 
 class TextOnlyChatModel(ScriptedChatModel):
@@ -89,11 +99,6 @@ def chat_with(*middleware: Any, model: Any = None, tools: Sequence[Any] = (), sa
 
 async def run(agent: Any, given: Any, config: Any = None, *, is_async: bool = False) -> Any:
     return await agent.ainvoke(given, config) if is_async else agent.invoke(given, config)
-
-
-def notes(memory: Memory) -> str:
-    """All daily notes, one after another."""
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def saved(memory: Memory) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from chat_scripts import TextOnlyChatModel, writes_facts
+from chat_scripts import writes_facts
 from langchain_openclaw_memory.testing import ScriptedChatModel, respond_with
 
 
@@ -20,12 +20,6 @@ def scripted():
         return kind(script=script[0] if is_script else respond_with(*script), **fields)
 
     return make
-
-
-@pytest.fixture
-def text_only(scripted):
-    """Makes a chat model that cannot call tools."""
-    return lambda *script, **fields: scripted(*script, kind=TextOnlyChatModel, **fields)
 
 
 @pytest.fixture

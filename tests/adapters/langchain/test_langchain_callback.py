@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from chat_scripts import FACT, SUMMARY, chat_with, flushes, notes, run, says, sessions, thread, writes_facts
+from chat_scripts import FACT, SUMMARY, chat_with, flushes, notes, says, thread, writes_facts
 from contract_flush import WINDOW, WatchContract, words
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.exceptions import ContextOverflowError
@@ -66,19 +66,6 @@ def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
     model = scripted("ok", usage=lambda _: 3_000)
     assert "".join(piece.text for piece in model.stream([HumanMessage(FACT)], {"callbacks": [callback]})) == "ok"
     assert flushes(flush_model) == 1
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scripted, flush_model, is_async):
-    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
-    agent = chat_with(SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 2)))
-    for text in (FACT, *(f"Chatter number {number}." for number in range(9))):
-        await run(agent, says(text), thread() | {"callbacks": [callback]}, is_async=is_async)
-    messages = agent.get_state(thread()).values["messages"]
-    assert [message.text.startswith("Here is a summary") for message in messages].count(True) == 1
-    assert "4711" in notes(memory)
-    assert flushes(flush_model) >= 3
-    assert list(sessions(memory)) == ["tuesday"]
 
 
 def summarise(scripted, callback, messages, form="xml"):

@@ -5,7 +5,7 @@ import copy
 import itertools
 
 import pytest
-from chat_scripts import chat_with, run, says, thread
+from chat_scripts import Scripted, chat_with, run, says, thread
 from contract_agents import FORGET, REMEMBER, IntentContract, Talk, intent
 from langchain.agents import create_agent
 from langchain_openclaw_memory import OpenClawIntentMiddleware, OpenClawRecallMiddleware, memory_tools
@@ -31,14 +31,10 @@ def systems(model):
     return [request.messages[0].text for request in model.requests]
 
 
-class TestContract(IntentContract):
+class TestContract(Scripted, IntentContract):
     ways = tuple({"mode": mode, "is_async": is_async} for mode in ("note", "interrupt") for is_async in (False, True))
     in_each_call = {}, {"is_async": True}
     before = "Be kind.\n\n"
-
-    @pytest.fixture(autouse=True)
-    def _scripted(self, scripted):
-        self.scripted = scripted
 
     def part(self, memory, *replies, **wishes):
         def reply(request):
@@ -98,7 +94,6 @@ class TestContract(IntentContract):
 async def test_the_user_is_asked_before_something_is_remembered(memory, scripted, agrees, told, asynchronous):
     model, intents = scripted("Klaar."), scripted(intent("remember", "Carla"))
     agent = agent_of(memory, model, intents, OpenClawRecallMiddleware(memory), mode="interrupt")
-
     (asked,) = (await run(agent, says(REMEMBER), thread(), is_async=asynchronous))["__interrupt__"]
     assert asked.value == {
         "type": "openclaw_memory_intent", "suggestion": "memory_write", "entities": ["Carla"],

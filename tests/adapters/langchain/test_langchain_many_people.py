@@ -5,21 +5,13 @@ import dataclasses
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import langchain_openclaw_memory as ours
 import pytest
 from chat_scripts import chat_with, says, sessions, thread
 from contract_people import QUERY, PeopleContract, seen
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_openclaw_memory import (
-    OpenClawFlushCallback,
-    OpenClawRecallMiddleware,
-    OpenClawRetriever,
-    OpenClawStore,
-    OpenClawSummarizationMiddleware,
-    OpenClawTranscriptMiddleware,
-    memory_tools,
-)
 from langchain_openclaw_memory.testing import ScriptedChatModel, make_call, respond_with
 from msgspec.structs import replace
 from pydantic import BaseModel
@@ -41,7 +33,7 @@ def search_then_answer(request):
 
 class TestContract(PeopleContract):
     def retriever(self, choice):
-        return OpenClawRetriever(memory=choice)
+        return ours.OpenClawRetriever(memory=choice)
 
     async def retrieve(self, retriever, named=None):
         config = {} if named is None else {"configurable": {"user_id": named}, "metadata": {"user_id": "carol"}}
@@ -50,10 +42,10 @@ class TestContract(PeopleContract):
         return [document.page_content for document in found]
 
     async def search_with_tool(self, choice):
-        return await memory_tools(choice)[0].ainvoke({"query": QUERY})
+        return await ours.memory_tools(choice)[0].ainvoke({"query": QUERY})
 
     def agent(self, choice):
-        return create_agent(ScriptedChatModel(script=search_then_answer), memory_tools(choice))
+        return create_agent(ScriptedChatModel(script=search_then_answer), ours.memory_tools(choice))
 
     async def ask(self, agent):
         return (await agent.ainvoke(says(QUESTION)))["messages"][-1].text
@@ -71,7 +63,7 @@ class Model(BaseModel):
 @pytest.mark.parametrize("context", [lambda name: {"user_id": name}, Given, lambda name: Model(user_id=name)])
 def test_tools_and_recall_take_the_memory_of_the_context(users, context):
     template, model = users.use_template("{user_id}"), ScriptedChatModel(script=search_then_answer)
-    agent = create_agent(model, memory_tools(template), middleware=[OpenClawRecallMiddleware(template)])
+    agent = create_agent(model, ours.memory_tools(template), middleware=[ours.OpenClawRecallMiddleware(template)])
 
     def ask(name):  # the same question in the same message
         given = {"messages": [HumanMessage(QUESTION, id="1")]}
@@ -83,7 +75,7 @@ def test_tools_and_recall_take_the_memory_of_the_context(users, context):
 
 
 def test_outside_a_graph_metadata_and_the_steps_before_say_whose_it_is(users):
-    retriever = OpenClawRetriever(memory=users.use_template("{user_id}"))
+    retriever = ours.OpenClawRetriever(memory=users.use_template("{user_id}"))
     assert seen(str(retriever.invoke(QUERY, {"metadata": {"user_id": "anna"}}))) == {"anna"}
     chain = RunnableLambda(lambda question: question) | retriever
     assert seen(str(chain.invoke(QUERY, {"configurable": {"user_id": "bob"}}))) == {"bob"}
@@ -96,8 +88,8 @@ def test_a_function_is_called_with_the_context_and_the_config_of_the_run(users):
         runs.append((run.context, run.config.get("configurable", {}).get("thread_id")))
         return users.use(run.context["user_id"])
 
-    assert OpenClawRetriever(memory=choose).invoke(QUERY, {"configurable": {"user_id": "anna"}})
-    agent = create_agent(ScriptedChatModel(script=search_then_answer), memory_tools(choose))
+    assert ours.OpenClawRetriever(memory=choose).invoke(QUERY, {"configurable": {"user_id": "anna"}})
+    agent = create_agent(ScriptedChatModel(script=search_then_answer), ours.memory_tools(choose))
     agent.invoke(says(QUESTION), thread("t"), context={"user_id": "bob"})
     assert runs == [({"user_id": "anna"}, None), ({"user_id": "bob"}, "t")]
 
@@ -105,10 +97,10 @@ def test_a_function_is_called_with_the_context_and_the_config_of_the_run(users):
 def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_reported(users, caplog):
     (users.root / "carol").write_text("in the way")
     template, model = users.use_template("{user_id}"), ScriptedChatModel(script=search_then_answer)
-    saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 4), keep=("messages", 1))
-    transcript = OpenClawTranscriptMiddleware(template, session_key="s")
-    middleware = [transcript, OpenClawRecallMiddleware(template), saving]
-    agent = create_agent(model, memory_tools(template), middleware=middleware)
+    saving = ours.OpenClawSummarizationMiddleware(model, template, trigger=("messages", 4), keep=("messages", 1))
+    transcript = ours.OpenClawTranscriptMiddleware(template, session_key="s")
+    middleware = [transcript, ours.OpenClawRecallMiddleware(template), saving]
+    agent = create_agent(model, ours.memory_tools(template), middleware=middleware)
     said = [{"role": "user", "content": text, "id": text} for text in ("Hello", "And?", "And now?")]
     for run in (agent.invoke, lambda *given, **more: asyncio.run(agent.ainvoke(*given, **more))):
         state = run({"messages": said}, context={"user_id": "carol"})
@@ -119,7 +111,7 @@ def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_reported(users, ca
 
 
 def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
-    store = OpenClawStore(users.use_template("{user_id}"))
+    store = ours.OpenClawStore(users.use_template("{user_id}"))
     for name in ("anna", "bob"):
         with run_values(user_id=name):
             store.put(("likes",), "1", {"text": f"{name} rides the tram"})
@@ -143,9 +135,9 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people):
     names = [f"user{number:02}" for number in range(people)]
     users = Memories(tmp_path, embedder="hashing", max_open=max(1, people // 4))
     template, model = users.use_template("{user_id}"), ScriptedChatModel(script=noting, usage=None)
-    saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 6), keep=("messages", 2))
-    parts = OpenClawTranscriptMiddleware(template), OpenClawRecallMiddleware(template)
-    agent = chat_with(*parts, saving, model=model, tools=memory_tools(template))
+    saving = ours.OpenClawSummarizationMiddleware(model, template, trigger=("messages", 6), keep=("messages", 2))
+    parts = ours.OpenClawTranscriptMiddleware(template), ours.OpenClawRecallMiddleware(template)
+    agent = chat_with(*parts, saving, model=model, tools=ours.memory_tools(template))
 
     async def talk(name):
         # The same texts but for one word, the same ids and threads that differ by their last letter alone.
@@ -184,16 +176,16 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, o
     for name in pools:
         config = {"metadata": {"pool": name}}
         said = [HumanMessage("I take the ferry zebra-anna.", id=name), AIMessage("Fine."), HumanMessage("Really.")]
-        model.invoke(said, config | {"callbacks": [OpenClawFlushCallback(chosen, noted, window=10_000)]})
+        model.invoke(said, config | {"callbacks": [ours.OpenClawFlushCallback(chosen, noted, window=10_000)]})
     for pool in pools.values():
         pool.close()
     assert [name for name in pools if (tmp_path / name / "anna/memory").exists()] == ["early"]
 
 
 PARTS = {
-    "summary": lambda template, model: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
-    "transcript": lambda template, _model: OpenClawTranscriptMiddleware(template, session_key="s"),
-    "recall": lambda template, _model: OpenClawRecallMiddleware(template),
+    "summary": lambda template, model: ours.OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
+    "transcript": lambda template, _model: ours.OpenClawTranscriptMiddleware(template, session_key="s"),
+    "recall": lambda template, _model: ours.OpenClawRecallMiddleware(template),
 }
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from chat_scripts import chat_with, run, thread
+from chat_scripts import Scripted, chat_with, run, thread
 from contract_agents import QUESTION, RecallContract
 from contract_agents import SERVICED as FACT
 from langchain.agents import create_agent
@@ -33,12 +33,8 @@ async def ask(agent, content, config=None, *, is_async=True, **message):
     return await run(agent, {"messages": [HumanMessage(content, **message)]}, config or thread(), is_async=is_async)
 
 
-class TestContract(RecallContract):
+class TestContract(Scripted, RecallContract):
     part = OpenClawRecallMiddleware
-
-    @pytest.fixture(autouse=True)
-    def _scripted(self, scripted):
-        self.scripted = scripted
 
     async def recalled(self, part, text, image="", session=None):
         model = self.scripted("Fine.")

@@ -2,19 +2,11 @@
 
 from contextlib import nullcontext
 
+import langchain_openclaw_memory as ours
 import pytest
 from chat_scripts import says, sessions
 from contract_agents import GROUP
 from langchain.agents import create_agent
-from langchain_openclaw_memory import (
-    OpenClawRecallMiddleware,
-    OpenClawRetriever,
-    OpenClawSessionStartMiddleware,
-    OpenClawSummarizationMiddleware,
-    OpenClawTranscriptMiddleware,
-    OpenClawVectorStore,
-    memory_tools,
-)
 from langchain_openclaw_memory.testing import make_call
 
 from openclaw_memory.runs import run_values
@@ -44,7 +36,7 @@ def kept(memory):
 def test_a_group_sees_dated_notes_and_nothing_private_whatever_part_shows_it(kept, scripted, way, key):
     def look(word: str) -> str:
         """Look a word up."""
-        retriever, store = OpenClawRetriever(memory=kept, min_score=0, k=9), OpenClawVectorStore(kept)
+        retriever, store = ours.OpenClawRetriever(memory=kept, min_score=0, k=9), ours.OpenClawVectorStore(kept)
         return "\n".join(str(found) for found in (*retriever.invoke(word), *store.similarity_search(word, 9)))
 
     model = scripted(
@@ -53,8 +45,11 @@ def test_a_group_sees_dated_notes_and_nothing_private_whatever_part_shows_it(kep
         make_call("look", "3", word="zebra"),
         "Done.",
     )
-    middleware = [OpenClawSessionStartMiddleware(kept), OpenClawRecallMiddleware(kept, min_score=0, max_results=9)]
-    agent = create_agent(model, [*memory_tools(kept), look], middleware=middleware)
+    middleware = [
+        ours.OpenClawSessionStartMiddleware(kept),
+        ours.OpenClawRecallMiddleware(kept, min_score=0, max_results=9),
+    ]
+    agent = create_agent(model, [*ours.memory_tools(kept), look], middleware=middleware)
     run, block = WAYS[way](key)
     with block:
         agent.invoke(says("What of the zebra?"), **run)
@@ -68,8 +63,8 @@ def test_a_group_sees_dated_notes_and_nothing_private_whatever_part_shows_it(kep
 
 def test_all_nine_fields_of_a_session_are_written(kept, scripted):
     options = {"flush_model": scripted("NO_REPLY"), "trigger": ("messages", 4), "keep": ("messages", 1)}
-    summarization = OpenClawSummarizationMiddleware(scripted("In short."), kept, **options)
-    agent = create_agent(scripted("Yes."), middleware=[OpenClawTranscriptMiddleware(kept), summarization])
+    summarization = ours.OpenClawSummarizationMiddleware(scripted("In short."), kept, **options)
+    agent = create_agent(scripted("Yes."), middleware=[ours.OpenClawTranscriptMiddleware(kept), summarization])
     agent.invoke(says("One.", "Two.", "Three.", "Four."), {"configurable": {"thread_id": "main"}})
     entry = sessions(kept)["main"]
     names = "sessionId updatedAt chatType compactionCount memoryFlushAt memoryFlushCompactionCount inputTokens"

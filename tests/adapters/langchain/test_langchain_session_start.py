@@ -1,7 +1,7 @@
 """An agent starts with what its memory loads, in the system message of each call, and its conversation stays as it was."""
 
 import pytest
-from chat_scripts import says
+from chat_scripts import Scripted, says
 from contract_agents import SessionStartContract
 from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
@@ -11,12 +11,8 @@ from langchain_openclaw_memory.testing import make_call
 from openclaw_memory import Memory
 
 
-class TestContract(SessionStartContract):
+class TestContract(Scripted, SessionStartContract):
     part = OpenClawSessionStartMiddleware
-
-    @pytest.fixture(autouse=True)
-    def _scripted(self, scripted):
-        self.scripted = scripted
 
     async def systems(self, part, *replies, session=None, recalls=False, tools=True, values=None):
         model = self.scripted(*(one if isinstance(one, str) else make_call(one[0], **one[1]) for one in replies))

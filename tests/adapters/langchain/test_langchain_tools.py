@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from chat_scripts import chat_with, run, says, thread
+from chat_scripts import Scripted, chat_with, run, says, thread
 from contract_agents import KEY, LINE, QUESTION, ToolsContract
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
@@ -64,12 +64,8 @@ def call(tool, arguments, **configurable):
     )
 
 
-class TestContract(ToolsContract):
+class TestContract(Scripted, ToolsContract):
     of = (memory_tools,)
-
-    @pytest.fixture(autouse=True)
-    def _scripted(self, scripted):
-        self.scripted = scripted
 
     def shown(self, tool):
         return convert_to_openai_tool(tool)["function"]

@@ -5,17 +5,13 @@ import copy
 import json
 from functools import partial
 
+import langchain_openclaw_memory as ours
 import pytest
 from chat_scripts import SUMMARY, chat_with, run, says, thread
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory import (
-    OpenClawRecallMiddleware,
-    OpenClawSummarizationMiddleware,
-    OpenClawTranscriptMiddleware,
-)
 from langchain_openclaw_memory.testing import make_call
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -46,7 +42,7 @@ def texts(memory):
 def asks_weather(memory, scripted):
     """An agent that looks at the weather before it answers."""
     model = scripted(make_call("weather", place="Delft"), "Take a hat.", "You are welcome.")
-    return chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather])
+    return chat_with(ours.OpenClawTranscriptMiddleware(memory), model=model, tools=[weather])
 
 
 def edit(agent, message, config=THREAD):
@@ -69,7 +65,7 @@ async def test_what_is_said_and_what_tools_answer_is_written_once(memory, asks_w
 
 def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(memory, scripted, entries):
     summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 5), keep=("messages", 2))
-    agent = chat_with(OpenClawTranscriptMiddleware(memory), summarization)
+    agent = chat_with(ours.OpenClawTranscriptMiddleware(memory), summarization)
     for number in range(5):
         state = agent.invoke(says(f"Number {number}."), THREAD)
     compactions = [entry for entry in entries() if entry["type"] == "compaction"]
@@ -88,7 +84,7 @@ def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, te
     saver = InMemorySaver()
 
     def agent():  # after a restart
-        return chat_with(OpenClawTranscriptMiddleware(memory), saver=saver)
+        return chat_with(ours.OpenClawTranscriptMiddleware(memory), saver=saver)
 
     agent().invoke({"messages": [HumanMessage("The code is 1111.", id="h1")]}, THREAD)
     edit(agent(), HumanMessage("The code is 4711.", id="h1"))
@@ -104,7 +100,7 @@ def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, te
 
 
 def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory, texts, entries):
-    agent = chat_with(OpenClawTranscriptMiddleware(memory))
+    agent = chat_with(ours.OpenClawTranscriptMiddleware(memory))
     for number, text in enumerate(("One.", "Two.")):
         agent.invoke({"messages": [HumanMessage(text, id=f"h{number}")]}, THREAD)
     asked = [state for state in agent.get_state_history(THREAD) if len(state.values["messages"]) in {1, 3}]
@@ -131,7 +127,7 @@ def test_what_a_tool_gave_stays_and_the_calls_of_an_edited_reply_are_not_made_ag
 def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, texts, caplog):
     saver = InMemorySaver()
     for text in ("One.", f"Four lines: {'x' * 9_000_000}", "\ud800 lone", "Four."):
-        chat_with(OpenClawTranscriptMiddleware(memory), saver=saver).invoke(says(text), THREAD)
+        chat_with(ours.OpenClawTranscriptMiddleware(memory), saver=saver).invoke(says(text), THREAD)
     first, second, *others = [text for text in texts() if text != "ok"]
     assert (first, others) == ("One.", ["\ud800 lone", "Four."])
     assert second.startswith("Four lines: ")
@@ -140,7 +136,7 @@ def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, texts, 
 
 
 async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said_once(memory, scripted, caplog):
-    agent = create_agent(scripted("ok"), [], middleware=[OpenClawTranscriptMiddleware(memory)])
+    agent = create_agent(scripted("ok"), [], middleware=[ours.OpenClawTranscriptMiddleware(memory)])
     for is_async in (False, True):
         assert (await run(agent, says("One."), is_async=is_async))["messages"][-1].text == "ok"
     assert caplog.text.count("session_key=...") == 1
@@ -149,7 +145,7 @@ async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said
 
 def test_a_transcript_that_cannot_be_written_is_reported_once_breaks_no_run_and_is_written_later(memory, texts, caplog):
     (memory.workspace.root / "sessions").write_text("in the way")
-    agent = chat_with(OpenClawTranscriptMiddleware(memory))
+    agent = chat_with(ours.OpenClawTranscriptMiddleware(memory))
     for text in ("One.", "Two.", "Three."):
         assert agent.invoke(says(text), THREAD)["messages"][-1].text == "ok"
         if text == "Two.":
@@ -168,8 +164,8 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
     flush_model = scripted(RuntimeError("no credit left"))
     options = {"flush_model": flush_model, "trigger": ("messages", 3), "keep": ("messages", 1)}
     both = [
-        OpenClawTranscriptMiddleware(memory),
-        OpenClawSummarizationMiddleware(scripted("In short."), memory, **options),
+        ours.OpenClawTranscriptMiddleware(memory),
+        ours.OpenClawSummarizationMiddleware(scripted("In short."), memory, **options),
     ]
     agent = chat_with(*(both[::-1] if flush_first else both))
     for text in ("One.", "Two.", "Three."):
@@ -181,14 +177,14 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
 
 
 def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scripted, texts):
-    expert = create_agent(scripted("Sunny."), [], middleware=[OpenClawTranscriptMiddleware(memory)])
+    expert = create_agent(scripted("Sunny."), [], middleware=[ours.OpenClawTranscriptMiddleware(memory)])
 
     def ask_the_expert(question: str) -> str:
         """Asks somebody who knows."""
         return expert.invoke(says(question))["messages"][-1].text
 
     model = scripted(make_call("ask_the_expert", question="How is it in Delft?"), "Take a hat.")
-    chief = chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[ask_the_expert])
+    chief = chat_with(ours.OpenClawTranscriptMiddleware(memory), model=model, tools=[ask_the_expert])
     for text in (ASKED, "Thanks."):
         chief.invoke(says(text), THREAD)
     assert texts() == [ASKED, "", "Sunny.", "Take a hat.", "Thanks.", "Take a hat."]
@@ -200,7 +196,7 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
     saver, sessions = InMemorySaver(), ("monday", "tuesday", "wednesday")
     for number in range(2):  # the second time as after a restart
         agent = chat_with(
-            OpenClawTranscriptMiddleware(memory), model=scripted("It is cold.", usage=lambda _: 100), saver=saver
+            ours.OpenClawTranscriptMiddleware(memory), model=scripted("It is cold.", usage=lambda _: 100), saver=saver
         )
         invoke = partial(asyncio.to_thread, agent.invoke) if in_threads else agent.ainvoke
         await asyncio.gather(*(invoke(says(f"Number {number}."), thread(name)) for name in sessions))
@@ -212,7 +208,7 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
 
 
 def test_an_agent_works_with_copies_of_its_middleware_and_counts_no_tokens_without_a_report(memory, scripted, texts):
-    parts = [OpenClawRecallMiddleware(memory), OpenClawTranscriptMiddleware(memory, session_key="mine")]
+    parts = [ours.OpenClawRecallMiddleware(memory), ours.OpenClawTranscriptMiddleware(memory, session_key="mine")]
     for text in ("One.", "Two."):
         chat_with(*copy.deepcopy(parts), model=scripted("ok", usage=None)).invoke(says(text), THREAD)
     assert texts("mine") == ["One.", "ok", "Two.", "ok"]

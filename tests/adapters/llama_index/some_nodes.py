@@ -7,14 +7,7 @@ from contract_stores import FACTS
 from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import (
-    FilterCondition,
-    FilterOperator,
-    MetadataFilter,
-    MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryMode,
-)
+from llama_index.core.vector_stores import types
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 KEYS = ["a", "b", "doc_id", "ref_doc_id", "document_id", "_node_type", "nowhere"]
@@ -25,13 +18,13 @@ values = st.none() | st.booleans() | numbers | words | st.lists(words | numbers,
 wanted = st.none() | numbers | words | st.lists(words, max_size=3) | st.lists(st.integers(-2, 2), max_size=3)
 metadata = st.dictionaries(st.sampled_from(["a", "b", "doc_id"]), values, max_size=3)
 leaves = st.builds(
-    MetadataFilter, key=st.sampled_from(KEYS), value=wanted, operator=st.sampled_from(list(FilterOperator))
+    types.MetadataFilter, key=st.sampled_from(KEYS), value=wanted, operator=st.sampled_from(list(types.FilterOperator))
 )
 
 
 def _knows_all_filters():
-    odd = [MetadataFilter(key="a", value="x", operator=one) for one in ("!=", "text_match_insensitive")]
-    wanted = MetadataFilters(filters=odd, condition=FilterCondition.NOT)
+    odd = [types.MetadataFilter(key="a", value="x", operator=one) for one in ("!=", "text_match_insensitive")]
+    wanted = types.MetadataFilters(filters=odd, condition=types.FilterCondition.NOT)
     try:
         return not build_metadata_filter_fn(lambda _: {}, wanted)("any")
     except ValueError:
@@ -44,8 +37,8 @@ needs_all_filters = pytest.mark.skipif(
 
 
 def _joined(inner):
-    conditions = st.none() | st.sampled_from(list(FilterCondition))
-    return st.builds(MetadataFilters, filters=st.lists(inner, max_size=3), condition=conditions)
+    conditions = st.none() | st.sampled_from(list(types.FilterCondition))
+    return st.builds(types.MetadataFilters, filters=st.lists(inner, max_size=3), condition=conditions)
 
 
 nested_filters = st.recursive(_joined(leaves), lambda inner: _joined(leaves | inner), max_leaves=5)
@@ -59,18 +52,18 @@ def node(node_id, text="text", source=None, embedding=None, **metadata):
 
 def passes(filters, of_node):
     """By LlamaIndex's own evaluation of each leaf; it does not nest, and raises where types do not fit."""
-    if isinstance(filters, MetadataFilter):
-        alone = MetadataFilters(filters=[filters])
+    if isinstance(filters, types.MetadataFilter):
+        alone = types.MetadataFilters(filters=[filters])
         try:
             return build_metadata_filter_fn(lambda _: of_node, alone)("any")
         except TypeError:
-            return filters.operator is FilterOperator.NIN
+            return filters.operator is types.FilterOperator.NIN
     held = [passes(one, of_node) for one in filters.filters]
     if not held:
         return True
-    if filters.condition is FilterCondition.OR:
+    if filters.condition is types.FilterCondition.OR:
         return any(held)
-    return not any(held) if filters.condition is FilterCondition.NOT else all(held)
+    return not any(held) if filters.condition is types.FilterCondition.NOT else all(held)
 
 
 class WordEmbedding(BaseEmbedding):
@@ -116,11 +109,11 @@ def bare(one):
 
 def asking(text, k=2, mode="default", embedding=None, **fields):
     vector = None if embedding is None else embedding.get_query_embedding(text)
-    return VectorStoreQuery(vector, k, query_str=text, mode=VectorStoreQueryMode(mode), **fields)
+    return types.VectorStoreQuery(vector, k, query_str=text, mode=types.VectorStoreQueryMode(mode), **fields)
 
 
 def one_filter(**wanted):
-    return MetadataFilters(filters=[MetadataFilter(key=key, value=value) for key, value in wanted.items()])
+    return types.MetadataFilters(filters=[types.MetadataFilter(key=key, value=value) for key, value in wanted.items()])
 
 
 def identity(memory):

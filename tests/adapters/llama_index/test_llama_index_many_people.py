@@ -3,18 +3,13 @@
 import asyncio
 import re
 
+import llama_index_openclaw_memory as ours
 import pytest
 from contract_people import QUERY, PeopleContract, seen
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.dispatcher import instrument_tags
-from llama_index_openclaw_memory import (
-    MemoryFlushEventHandler,
-    OpenClawMemoryBlock,
-    OpenClawRetriever,
-    OpenClawToolSpec,
-)
 from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 
 from openclaw_memory import Memories
@@ -32,7 +27,7 @@ def search_then_answer(messages, _):
 
 class TestContract(PeopleContract):
     def retriever(self, choice):
-        return OpenClawRetriever(choice)
+        return ours.OpenClawRetriever(choice)
 
     async def retrieve(self, retriever, named=None):
         with instrument_tags({} if named is None else {"user_id": named}):
@@ -42,11 +37,13 @@ class TestContract(PeopleContract):
 
     async def search_with_tool(self, choice):
         with pytest.raises(ConfigError):
-            OpenClawToolSpec(choice).memory_search(query=QUERY)
-        return OpenClawToolSpec(choice).to_tool_list()[0].call(query=QUERY)
+            ours.OpenClawToolSpec(choice).memory_search(query=QUERY)
+        return ours.OpenClawToolSpec(choice).to_tool_list()[0].call(query=QUERY)
 
     def agent(self, choice):
-        return FunctionAgent(tools=OpenClawToolSpec(choice).to_tool_list(), llm=ScriptedLLM(script=search_then_answer))
+        return FunctionAgent(
+            tools=ours.OpenClawToolSpec(choice).to_tool_list(), llm=ScriptedLLM(script=search_then_answer)
+        )
 
     async def ask(self, agent):
         return str(await agent.run(QUESTION))
@@ -74,7 +71,9 @@ def zebras(folder, files):
 async def test_one_block_keeps_flushes_and_recalls_for_each_their_own(tmp_path, around):
     names = [f"user{number:02}" for number in range(4)]
     users = Memories(tmp_path, embedder="hashing", max_open=2)
-    block = OpenClawMemoryBlock(users.use_template("{user_id}"), llm=ScriptedLLM(script=saving_notes), flush_tokens=1)
+    block = ours.OpenClawMemoryBlock(
+        users.use_template("{user_id}"), llm=ScriptedLLM(script=saving_notes), flush_tokens=1
+    )
 
     async def talk(name):
         with around(user_id=name):
@@ -98,7 +97,7 @@ def watch():
     added = []
 
     def watch(users):
-        handler = MemoryFlushEventHandler(
+        handler = ours.MemoryFlushEventHandler(
             users.use_template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000
         )
         get_dispatcher().add_event_handler(handler)
@@ -139,7 +138,7 @@ def test_a_call_of_a_run_that_lacks_a_value_is_not_watched_and_that_is_logged(us
 
 
 async def test_a_block_in_a_run_without_its_value_says_so(users):
-    block = OpenClawMemoryBlock(users.use_template("{user_id}"))
+    block = ours.OpenClawMemoryBlock(users.use_template("{user_id}"))
     asked = [ChatMessage(QUESTION, role="user")]
     for call in (block.aput(asked), block.aget(asked)):
         with pytest.raises(ConfigError, match="user_id is missing"):
@@ -147,7 +146,7 @@ async def test_a_block_in_a_run_without_its_value_says_so(users):
 
 
 async def test_what_cannot_be_written_waits_until_the_memory_can_be_opened(users, caplog):
-    block = OpenClawMemoryBlock(users.use_template("{user_id}"))
+    block = ours.OpenClawMemoryBlock(users.use_template("{user_id}"))
     (users.root / "carol").write_text("in the way")
     with run_values(user_id="carol"):
         await block.aput([ChatMessage("The ferry zebra-carol leaves.", role="user")], session_id="chat")

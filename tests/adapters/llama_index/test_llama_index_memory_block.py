@@ -24,8 +24,6 @@ from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import Session
 from openclaw_memory.runs import run_values
 
-SECRET = "sk-proj-" + "a1B2c3D4" * 5
-
 
 def user(text):
     return ChatMessage(text, role="user")
@@ -94,13 +92,6 @@ def full_disk(monkeypatch):
 
 
 # --- what is kept
-
-
-def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, spoken):
-    put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")])
-    assert len(spoken("s1")) == 2
-    assert SECRET not in json.dumps(memory.sessions.log("s1").read_messages())
-    assert spoken("s1")[0].startswith("The key is ")
 
 
 def test_the_transcript_is_that_of_the_session(memory, spoken):
@@ -396,7 +387,7 @@ def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(memory):
 
 def test_a_wrong_argument_is_reported_where_the_block_is_made(memory):
     for arguments, words in (
-        *[({role: "gpt-5"}, "give the model itself") for role in ("llm", "intent")],
+        *[({role: "gpt-5"}, "give the model, or None") for role in ("llm", "intent")],
         *[({"flush_tokens": wrong}, "at least 1") for wrong in (0, True, "4000")],
     ):
         with pytest.raises(ConfigError, match=words):

@@ -3,18 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from llama_index.core.base.llms.types import (
-    AudioBlock,
-    ChatMessage,
-    CitableBlock,
-    CitationBlock,
-    DocumentBlock,
-    ImageBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-    VideoBlock,
-)
+from llama_index.core.base.llms import types
 from llama_index_openclaw_memory._messages import convert_message, convert_messages, list_calls
 
 from openclaw_memory.text.fence import fence_text
@@ -29,12 +18,12 @@ def called(call_id="a", name="look", **arguments):
 
 
 def call(call_id="a", text="", **arguments):
-    block = ToolCallBlock(tool_call_id=call_id, tool_name="look", tool_kwargs=arguments)
-    return ChatMessage(role="assistant", blocks=[*([TextBlock(text=text)] if text else []), block])
+    block = types.ToolCallBlock(tool_call_id=call_id, tool_name="look", tool_kwargs=arguments)
+    return types.ChatMessage(role="assistant", blocks=[*([types.TextBlock(text=text)] if text else []), block])
 
 
 def answer(call_id="a", text="found", **known):
-    return ChatMessage(role="tool", content=text, additional_kwargs={"tool_call_id": call_id, **known})
+    return types.ChatMessage(role="tool", content=text, additional_kwargs={"tool_call_id": call_id, **known})
 
 
 def found(call_id="a", name="look", text="found"):
@@ -42,44 +31,44 @@ def found(call_id="a", name="look", text="found"):
 
 
 def text(words):
-    return TextBlock(text=words)
+    return types.TextBlock(text=words)
 
 
 def image(url):
-    return ImageBlock(url=url)
+    return types.ImageBlock(url=url)
 
 
 CAT, DATA = "https://a.org/cat.png", "data:image/png;base64,AAAA"
-CITED = CitationBlock(cited_content=text("It rains."), source="S", title="T", additional_location_info={})
+CITED = types.CitationBlock(cited_content=text("It rains."), source="S", title="T", additional_location_info={})
 
 
 @pytest.mark.parametrize(
     ("blocks", "words"),
     [
         ([text("Hi."), text("You?")], "Hi.\nYou?"), ([], ""), ([text("")], ""), ([image(CAT)], CAT), ([image(DATA)], "[image]"),
-        ([AudioBlock(audio=b"AAAA"), VideoBlock(video=b"AAAA")], "[audio] [video]"), ([DocumentBlock(data=b"AAAA")], "[document]"),
-        ([text("Look!"), ImageBlock(image=b"AAAA")], "Look!\n[image]"),
-        ([text("See."), image(CAT), DocumentBlock(url="https://a.org/c.pdf")], f"See.\n{CAT} https://a.org/c.pdf"),
-        ([CitableBlock(title="T", source="S", content=[image(CAT)])], CAT),
-        ([CitableBlock(title="T", source="S", content="Read.")], "Read."),
-        ([text(fence_text("4711", "memory")), text("Hi.")], "Hi."), ([ThinkingBlock(content="hm"), text("Yes.")], "Yes."),
+        ([types.AudioBlock(audio=b"AAAA"), types.VideoBlock(video=b"AAAA")], "[audio] [video]"), ([types.DocumentBlock(data=b"AAAA")], "[document]"),
+        ([text("Look!"), types.ImageBlock(image=b"AAAA")], "Look!\n[image]"),
+        ([text("See."), image(CAT), types.DocumentBlock(url="https://a.org/c.pdf")], f"See.\n{CAT} https://a.org/c.pdf"),
+        ([types.CitableBlock(title="T", source="S", content=[image(CAT)])], CAT),
+        ([types.CitableBlock(title="T", source="S", content="Read.")], "Read."),
+        ([text(fence_text("4711", "memory")), text("Hi.")], "Hi."), ([types.ThinkingBlock(content="hm"), text("Yes.")], "Yes."),
         ([CITED], "It rains."),
     ],
 )  # fmt: skip
 def test_a_message_says_in_a_transcript_what_it_said(blocks, words):
-    assert convert_message(ChatMessage(role="user", blocks=blocks)) == {"role": "user", "content": words}
+    assert convert_message(types.ChatMessage(role="user", blocks=blocks)) == {"role": "user", "content": words}
     expected = {"role": "assistant", "content": said(words) if words else []}
     for role in ("assistant", "chatbot", "model"):
-        assert convert_message(ChatMessage(role=role, blocks=blocks)) == expected
+        assert convert_message(types.ChatMessage(role=role, blocks=blocks)) == expected
 
 
 def test_calls_and_answers_go_with_each_other_and_the_program_says_nothing():
     assert convert_message(call(text="Let me.", at="sky"))["content"] == [*said("Let me."), called(at="sky")]
     assert convert_message(answer(name="look")) == found()
-    assert convert_message(ChatMessage("x", role="function")) == found("", "", "x")
-    assert convert_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])[1:] == [found()]
+    assert convert_message(types.ChatMessage("x", role="function")) == found("", "", "x")
+    assert convert_messages([call("a"), types.ChatMessage("Be kind.", role="system"), answer("a")])[1:] == [found()]
     for role in ("system", "developer"):
-        assert convert_message(ChatMessage("Be kind.", role=role)) is None
+        assert convert_message(types.ChatMessage("Be kind.", role=role)) is None
 
 
 LOOK = SimpleNamespace(name="look", arguments='{"at": "sky"}')
@@ -100,12 +89,12 @@ LOOK = SimpleNamespace(name="look", arguments='{"at": "sky"}')
     ids=["OpenAI", "objects", "Anthropic", "without arguments", "cut off", "no object", "no number", "no JSON"],
 )
 def test_calls_are_read_where_older_integrations_put_them(given, expected):
-    message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [given]})
+    message = types.ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [given]})
     assert list_calls(message) == [expected]
-    message.blocks = [ToolCallBlock(tool_call_id=expected[0], tool_name="look", tool_kwargs=expected[2])]
+    message.blocks = [types.ToolCallBlock(tool_call_id=expected[0], tool_name="look", tool_kwargs=expected[2])]
     assert list_calls(message) == [expected], "what is in both places is one"
 
 
 def test_what_is_no_call_is_none():
     for calls in (None, "look", [None], [{"id": "a"}], [3]):
-        assert list_calls(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
+        assert list_calls(types.ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []

@@ -6,7 +6,7 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index_openclaw_memory import OpenClawRetriever
 
-from openclaw_memory.errors import ConfigError, QueryError, StoreError
+from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.text.fence import fence_text
 
 
@@ -94,19 +94,6 @@ def test_a_wrong_setting_is_told_at_once_by_its_name(household):
             OpenClawRetriever(household, **{name: value})
     with pytest.raises(QueryError, match="query must be a string, not int"):
         OpenClawRetriever(household).retrieve(QueryBundle(7))
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_events_tell_of_a_search_from_start_to_end(retriever, household, events, asynchronous):
-    found = await retriever.aretrieve(QUESTION) if asynchronous else retriever.retrieve(QUESTION)
-    start, end = (event for event in events if event.class_name().startswith("Retrieval"))
-    assert (start.class_name(), start.str_or_query_bundle) == ("RetrievalStartEvent", QUESTION)
-    assert (end.class_name(), end.nodes) == ("RetrievalEndEvent", found)
-    assert start.span_id == end.span_id
-    household.close()
-    with pytest.raises(StoreError, match="closed"):
-        await retriever.aretrieve(QUESTION)
-    assert "SpanDropEvent" in [event.class_name() for event in events]
 
 
 def test_filters_that_no_search_takes_are_refused_at_once(household):

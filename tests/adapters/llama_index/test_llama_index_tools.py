@@ -17,8 +17,7 @@ from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools.arguments import build_schema
-from openclaw_memory.tools.handlers import TOOLS
+from openclaw_memory.tools.handlers import TOOLS, build_schema
 
 
 @pytest.fixture
