@@ -17,7 +17,7 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
 
     MESSAGE is the text of a user; several words are one message. `-` in its place reads it from standard input.
 
-    No model is asked here: phrases in five languages decide, and on these alone nothing is ever suggested. In an agent,
+    No model is asked here: phrases in six languages decide, and on these alone nothing is ever suggested. In an agent,
     a model is asked about every message worth asking. Nothing is written or deleted.
 
     Example: openclaw-memory intent --workspace notes "Remember that Anna eats no nuts."

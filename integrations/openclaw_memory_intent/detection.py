@@ -17,9 +17,8 @@ from openclaw_memory.cli import clean_line
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text import fence_text
-from openclaw_memory_intent.gate import shorten
-from openclaw_memory_intent.languages import detect_language
-from openclaw_memory_intent.rules import match_phrases
+from openclaw_memory_intent.languages import detect_language, read_tables
+from openclaw_memory_intent.phrases import match_phrases, shorten
 from openclaw_memory_intent.settings import IntentConfig, check_settings
 from openclaw_memory_intent.types import Intent, MemoryIntent
 
@@ -34,23 +33,13 @@ MOST_LEFT = 8
 _left: set[threading.Thread] = set()
 _MOST_ENTITIES, _LONGEST_ENTITY = 10, 100
 _INTENTS = get_args(Intent)
-# What ISO 639-2 and 639-3 call the five languages: questions and phrases are found by the codes of two letters.
+# What ISO 639-2 and 639-3 call the six languages: questions and phrases are found by the codes of two letters.
 _TWO_LETTERS: Mapping[str, str] = {
     "eng": "en", "nld": "nl", "dut": "nl", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "spa": "es",
+    "zho": "zh", "chi": "zh",
 }  # fmt: skip
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
 
-_PROMPT = """\
-Analyze this message for memory intent.
-Return JSON: {intent, entities[], confidence, language}
-
-Intent options:
-- "remember": User wants to save information
-- "query": User is asking about stored information\x20\x20
-- "forget": User wants to delete information
-- null: No memory action needed
-
-Languages: """
 _NOT_ASKED = "no model was asked"
 _LATE = "the model did not answer before the deadline"
 _LONGEST_REASON = 300  # characters: some services answer an error with a page
@@ -65,7 +54,7 @@ def detect_intent(message: str, ask: Ask | None = None, rules: IntentConfig | No
     """Return the intent of a message as a model reads it; nothing is written or deleted.
 
     A reply that is not the JSON that was asked for, or an exception, is followed by a second try. After that, at the
-    deadline, or without a model, phrases in five languages decide (`match_phrases`, and `reason` says why): nothing is
+    deadline, or without a model, phrases in six languages decide (`match_phrases`, and `reason` says why): nothing is
     suggested on these. At the deadline a model that still runs is left to its thread, whose answer is dropped.
 
     Args:
@@ -109,27 +98,19 @@ async def adetect_intent(message: str, ask: AsyncAsk | None = None, rules: Inten
 
 
 def make_prompt(message: str, rules: IntentConfig) -> str:
-    """Return the prompt for the model: the message is fenced, and marked as data.
-
-    Args:
-        message: The text of the user.
-        rules: The languages.
-    """
+    """Return the prompt for the model: the message is fenced, and marked as data."""
     excerpt = shorten(strip_recalled(message), _MOST_SHOWN)
-    return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fence_text(excerpt, 'message')}\n{_DATA}"
+    return (
+        f"{read_tables()['prompt']}{', '.join(rules.languages)}\n\nMessage:\n{fence_text(excerpt, 'message')}\n{_DATA}"
+    )
 
 
 def read_reply(reply: object, message: str, rules: IntentConfig) -> MemoryIntent | None:
     """Parse the reply of a model: its first JSON object with the four values, or None.
 
     `confidence` is clamped to 0..1. Of `entities` ten are kept, each a line of 100 characters at most, without
-    controls. A `language` of three letters is that of two where it is one of the five; one that is no ISO 639 code is
+    controls. A `language` of three letters is that of two where it is one of the six; one that is no ISO 639 code is
     found out from the message.
-
-    Args:
-        reply: The reply of the model.
-        message: The text of the user.
-        rules: The languages.
     """
     reply_fields = _parse_object(reply) if isinstance(reply, str) else None
     if reply_fields is None or not {"intent", "entities", "confidence", "language"} <= reply_fields.keys():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory_intent.detection import Ask, AsyncAsk, adetect_intent, detect_intent
-from openclaw_memory_intent.gate import is_worth_asking
+from openclaw_memory_intent.languages import match_stop_words
+from openclaw_memory_intent.phrases import is_worth_asking, match_phrases
 from openclaw_memory_intent.settings import read_settings
 from openclaw_memory_intent.suggestions import format_suggestion, suggest
 from openclaw_memory_intent.types import MemoryIntent, Suggestion
@@ -42,6 +43,13 @@ class IntentDetector:
     def suggest(self, intent: MemoryIntent) -> Suggestion | None:
         """Return a suggestion for an intent, if it is sure enough: see `suggest`."""
         return suggest(intent, self.settings)
+
+    def suggest_by_rules(self, message: str) -> Suggestion | None:
+        """Return a suggestion by phrases and stop words alone, for a model to judge: nothing is loaded or asked."""
+        if not self.is_worth_asking(message):
+            return None
+        intent = match_phrases(message, self.settings, "a model judges the suggestion", match_stop_words)
+        return suggest(intent, self.settings, by_rules=True)
 
     def write_instructions(self, suggested: Suggestion, *, name: str | None = None) -> str:
         """Return a suggestion for the instructions of a model: see `format_suggestion`."""

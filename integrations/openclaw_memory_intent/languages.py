@@ -1,52 +1,30 @@
-"""Detect the language of a text: by py3langid if it is installed, else by stop words and letters."""
+"""Read the phrases of languages, and detect that of a text: by py3langid if it is installed, else by stop words."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from openclaw_memory.text import STOP_WORDS, fold
 
 UNKNOWN = "und"  # ISO 639-2: undetermined
+CHINESE = "zh"  # known by its script: no settings need name it
 LANGUAGES = ("en", "nl", "de", "fr", "es")
 
 _MOST_CHARS = 2_000  # enough to be sure of a language
 WORD = re.compile(r"[^\W\d_]+")
+_HAN = re.compile("[\u4e00-\u9fff]")
+_NOT_CHINESE = re.compile("[\u3040-\u30ff]|(?:[^\\W\\d_\u3400-\u9fff]+ ){2}")
 # Letters and signs that of these languages one alone has in common words. Each counts as one stop word.
 _LETTERS: Mapping[str, re.Pattern[str]] = {
     "de": re.compile("[äöüß]"),
     "fr": re.compile("[çœêâîûëèà]|\\b(?:qu|[jdlnmtsc])['’]"),
     "es": re.compile("[ñ¿¡áíóú]"),
     "nl": re.compile("ij|[aeou](?:aa|ee|oo|uu)|(?:aa|oo|uu)[^\\Waeiou]"),
-}
-# Common words of conversation, and of orders to a memory, that are no stop words of a search.
-_COMMON: Mapping[str, str] = {
-    "en": """
-        hello hi hey thanks thank ok okay yes yeah no sure fine good great let new old make made like want
-        need used use go said say today tomorrow yesterday
-        remember forget delete everything note
-    """,
-    "nl": """
-        hallo hoi dank bedankt goed prima oke nee graag even wil moet alsjeblieft nieuwe oude gisteren
-        morgen vandaag weet zeg gaat doe mag onze jullie ben heet welk waarom sneller uitleggen geef
-        onthoud vergeet verwijder wis noteer
-    """,
-    "de": """
-        hallo danke bitte gut ja nein klar okay gern gerne neue alte gestern morgen heute weiss sag geht
-        mach darf meinen unsere bist habt heisst welches wieviel schnell gib mal
-        merk merke vergiss losche notiere
-    """,
-    "fr": """
-        bonjour salut merci oui non accord bien bon hier demain aujourd sais dis va fais peux nouvelle
-        ancienne vieille s'il plait notre comment combien quel lequel rapide donne moi toi
-        retiens oublie efface supprime tout note ceci
-    """,
-    "es": """
-        hola gracias si vale bien bueno ayer manana hoy sabes di va haz puedes puede favor nueva nuevo
-        vieja viejo nuestra nuestro como cuanto rapido dame ti tengo tienes hace
-        recuerda olvida borra elimina apunta anota
-    """,
 }
 
 
@@ -95,10 +73,28 @@ def match_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     return next((name for name, score in scores.items() if score == best), UNKNOWN) if best else UNKNOWN
 
 
+def is_chinese(text: str) -> bool:
+    """Return True if there are Chinese characters in the text, no kana, and no two words of other letters in a row."""
+    return bool(_HAN.search(text)) and not _NOT_CHINESE.search(text)
+
+
+@cache
+def read_phrases() -> Mapping[str, Mapping[str, str]]:
+    """Read the patterns of each language from `phrases.toml`."""
+    languages = read_tables()["languages"].items()
+    return {code: {name: text.replace("\n", "") for name, text in table.items()} for code, table in languages}
+
+
+@cache
+def read_tables() -> dict[str, Any]:
+    """Read `phrases.toml`: phrases by language, questions, and instructions."""
+    return tomllib.loads((files("openclaw_memory_intent") / "phrases.toml").read_text(encoding="utf-8"))
+
+
 @cache
 def list_stop_words(language: str) -> frozenset[str]:
     """Return the words of a language that say nothing on their own, folded."""
-    return STOP_WORDS[language] | frozenset(_COMMON.get(language, "").split())
+    return STOP_WORDS[language] | frozenset(read_tables()["languages"].get(language, {}).get("common", "").split())
 
 
 @cache

@@ -32,9 +32,6 @@ class IntentConfig(Struct, frozen=True):
 def read_settings(config: MemoryConfig) -> IntentConfig:
     """Read the settings of this plug-in from those of a memory.
 
-    Args:
-        config: The settings of the memory.
-
     Raises:
         ConfigError: A key is unknown, or a value has a wrong type or is out of range.
     """

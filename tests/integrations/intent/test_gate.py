@@ -51,7 +51,7 @@ def test_what_may_want_something_is_worth_a_call(said):
 @pytest.mark.parametrize(
     "said",
     [
-        "", "  \n", "👍", "42", "ok", "Thanks!", "Hola, buenos días", "Danke, super!", "merci beaucoup",
+        "", "  \n", "👍", "42", "ok", "Thanks!", "Hola, buenos días", "Danke, super!", "merci beaucoup", "你好！", "好的，谢谢。",
         "Write a limerick on teapots.", "Could you please translate this into Polish: the cat sleeps.",
         "Erkläre bitte den Unterschied zwischen TCP und UDP.", "Bereken de wortel van 144.",
         "Calcule la racine carrée de 144.", "Calcula la raíz cuadrada de 144.",
@@ -73,7 +73,10 @@ def test_what_wants_nothing_costs_no_call(said):
         ("Never mind.", None),
         ("Forget everything.", "forget"),
         ("Vergeet alles.", "forget"),
-        ("请记住我的生日", None),
+        ("请记住我的生日", "remember"),
+        ("你还记得我的生日吗？", "query"),
+        ("不要忘记我对花生过敏", "remember"),
+        ("帮我写一个函数", None),
     ],
 )
 def test_phrases_decide_where_no_model_does(said, intent):
