@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from openclaw_memory import Memory
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
+from openclaw_memory.plugins import load_plugin
 from openclaw_memory.tools import compose_session_start, fence_results, recall
 from openclaw_memory.workspace import SafeFolder
 
@@ -43,7 +45,11 @@ follow below. Now, before you go on, write what should be known in later session
 open tasks, each in a line of its own, below a heading, at the end of the file. Leave out what is there already, and \
 secrets. If nothing is worth keeping, write nothing. Do not speak of this to the user."""
 
-_PLACE = "The memory is {root}. `openclaw-memory search --workspace {root} QUESTION` finds lines in it."
+_PLACE = """\
+The memory is {root}. Where you have no tools memory_search, memory_get and memory_append, the commands \
+`openclaw-memory search`, `get` and `append` do the same, each with `--workspace {place}`.
+What should be known in later sessions goes into today's note, memory_append or {note}: a line for each fact. What \
+lasts (preferences, decisions, who is who) goes into MEMORY.md."""
 
 
 def answer(event: Event, memory: Memory) -> str:
@@ -69,7 +75,9 @@ def _start(event: Event, memory: Memory) -> str:
     memory.sync(wait=1.0)
     if event.get("source") == "resume":  # what the session started with is in the conversation that goes on
         return ""
-    parts = [_PLACE.format(root=memory.workspace.root), compose_session_start(memory)]
+    root = memory.workspace.root
+    words = _PLACE.format(root=root, place=shlex.quote(str(root)), note=_find_today(memory))
+    parts = [words, compose_session_start(memory)]
     if event.get("source") == "compact":
         parts.append(_request_notes(event, memory))
     return "\n\n".join(filter(None, parts))
@@ -77,12 +85,18 @@ def _start(event: Event, memory: Memory) -> str:
 
 def _recall_for_prompt(event: Event, memory: Memory) -> str:
     prompt = _require_text(event, "prompt")
-    if prompt.startswith(("/", "!", "#")):  # a command to the host
-        return ""
     session = _require_text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
     in_view = memory.sessions.log(session).read_messages_since(_read_number(memory, session, "cut"))
-    return recall(memory, prompt, max_chars=RECALLED_CHARS, in_view=in_view)
+    recalled = recall(memory, prompt, max_chars=RECALLED_CHARS, in_view=in_view)
+    return "\n\n".join(filter(None, (recalled, _suggest(prompt, memory))))
+
+
+def _suggest(prompt: str, memory: Memory) -> str:
+    """Return the question to the user about the memory, for the model to judge; "" for none."""
+    detector = load_plugin("detectors", "intent")(memory.config)
+    suggestion = detector.suggest_by_rules(prompt)
+    return "" if suggestion is None or not suggestion.message else str(detector.write_instructions(suggestion))
 
 
 def _keep_before_compaction(event: Event, memory: Memory) -> str:
@@ -131,9 +145,12 @@ def _request_notes(event: Event, memory: Memory) -> str:
     lost = log.read_messages_since(_read_number(memory, session, "cut_before"))
     if not lost:
         return ""
-    root, day = memory.workspace.root, memory.workspace.get_time().date()
-    words = _COMPACTED.format(path=log.path, root=root, note=root / memory.workspace.files.find_day(day))
+    words = _COMPACTED.format(path=log.path, root=memory.workspace.root, note=_find_today(memory))
     return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
+
+
+def _find_today(memory: Memory) -> Path:
+    return memory.workspace.root / memory.workspace.files.find_day(memory.workspace.get_time().date())
 
 
 def _quote_last(messages: Sequence[Mapping[str, Any]], mask: Callable[[str], str]) -> str:

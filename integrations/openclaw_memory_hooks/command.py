@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,32 +38,79 @@ def hook(place: Place, host: str, event: str) -> int:
 
     HOST is the agent, which calls this by itself: at the start of a session, with each prompt, before a compaction and
     at the end. EVENT is its name where that is not part of the JSON. It never stops the agent: an error goes to
-    hooks.log in the user's data folder, and the exit code is 0; without an event, the command says where that is. In a
-    folder without MEMORY.md and .memory nothing is done, unless --workspace or --agent names it.
+    hooks.log in the user's data folder, and the exit code is 0; without input, the command says where that is. OpenCode
+    gives no EVENT: it sends many, a line each, to one process. In a folder without MEMORY.md and .memory nothing is
+    done, unless --workspace or --agent names it.
 
     Example: openclaw-memory hook claude-code --workspace notes
     """
     try:
         if place.workspace is None and place.agent is None:
             place = place._replace(workspace=".")  # no workspace above, nor a default one, gets to read the session
-            if not _is_workspace(place.folder):
+            if not is_workspace(place.folder):
                 return 0
         # Of OpenCode's plugin, the lines after the first one answer what it is asked in between.
         stdin = sys.stdin.buffer
         written = b"" if sys.stdin.isatty() else stdin.readline() if host == "opencode" else stdin.read()
         if not written.strip():  # a person tries it out
             _print_places(place, host)
-            return 0
-        answer = _answer_opencode if host == "opencode" else _answer_claude_code
-        if not isinstance(event_data := json.loads(written), dict):
-            raise InvalidInputError(f"an event is a JSON object, not {written[:80]!r}")
-        with acting_as(f"hook:{host}", session=_find_session(event_data)):
-            reply = answer(place, event, event_data)
-        if reply:
+        elif host == "opencode" and not event:
+            _serve_opencode(place, chain([written], stdin))
+        elif reply := answer_event(place, host, event, written):
             click.echo(reply)
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
         _log(place, host, error)
     return 0
+
+
+def answer_event(place: Place, host: str, event: str, written: bytes) -> str:
+    """Answer an event as the host wrote it; an error is written to the log, and leaves the host without an answer."""
+    answer = _answer_opencode if host == "opencode" else _answer_claude_code
+    try:
+        if not isinstance(event_data := json.loads(written), dict):
+            raise InvalidInputError(f"an event is a JSON object, not {written[:80]!r}")
+        with acting_as(f"hook:{host}", session=_find_session(event_data)):
+            return answer(place, event, event_data)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
+        _log(place, host, error)
+        return ""
+
+
+def _serve_opencode(place: Place, lines: Iterable[bytes]) -> None:
+    """Answer the plugin's events until it ends, with memories that stay open; other settings open another one."""
+    from openclaw_memory_hooks import opencode
+    from openclaw_memory_hooks.serve import Exchange, serve
+
+    opened: dict[object, Memory] = {}
+    opening = Lock()
+
+    def open_memory(block: Any) -> Memory:
+        with opening:
+            if (key := (json.dumps(block), *_stamp_settings(place))) not in opened:
+                opened[key] = memories.enter_context(_open_for_opencode(place, block))
+            return opened[key]
+
+    def answer(event: Mapping[str, Any], exchange: Exchange) -> Mapping[str, Any]:
+        try:
+            with acting_as("hook:opencode", session=_find_session(event)):
+                return opencode.answer(str(event.get("event")), event, open_memory(event.get("settings", {})), exchange)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
+            _log(place, "opencode", error)
+            return {}
+
+    with ExitStack() as memories:
+        serve(lines, _write, answer)
+
+
+def _stamp_settings(place: Place) -> list[int]:
+    """Return the modification times of the settings files, to notice a change."""
+    files = (place.settings_file, place.folder / ".memory" / "config.toml")
+    return [os.stat(file).st_mtime_ns for file in files if file and os.path.exists(file)]
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 def _find_session(event: Mapping[str, Any]) -> str | None:
@@ -82,6 +132,8 @@ def _print_places(place: Place, host: str) -> None:
 
 
 def _answer_claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:
+    if str(event.get("prompt", "")).startswith(("/", "!", "#")):  # a command to the host
+        return ""
     with place.open() as memory:
         from openclaw_memory_hooks import claude_code
 
@@ -92,10 +144,21 @@ def _answer_claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> s
 def _answer_opencode(place: Place, name: str, event: Mapping[str, Any]) -> str:
     from openclaw_memory_hooks import opencode
 
-    with place.open(settings=opencode.read_settings(event.get("settings", {}))) as memory:
-        _ignore_transcripts(memory)
-        reply = opencode.answer(name, event, memory, _ask_plugin)
+    with _open_for_opencode(place, event.get("settings", {})) as memory:
+        # Who calls for one event at a time need not know that a model is asked, except to flush.
+        reply = opencode.answer(name, event, memory, _ask_plugin if name == "session.compacting" else None)
     return json.dumps(reply) if reply else ""
+
+
+def _open_for_opencode(place: Place, block: Any) -> Memory:
+    from openclaw_memory import MemoryConfig
+    from openclaw_memory_hooks import opencode
+
+    file, base = place.settings_file, opencode.choose_base(block)
+    config = MemoryConfig.from_toml(file, agent=place.agent, base=base) if file else base
+    memory = place.open(config=config.replace(opencode.read_settings(block)))
+    _ignore_transcripts(memory)
+    return memory
 
 
 def _ask_plugin(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,7 +168,8 @@ def _ask_plugin(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return answered if isinstance(answered, Mapping) else {}
 
 
-def _is_workspace(folder: Path) -> bool:
+def is_workspace(folder: Path) -> bool:
+    """Return whether a folder is marked as a workspace: all others are left alone."""
     return any((folder / name).exists() for name in ("MEMORY.md", ".memory", ".memory.toml"))
 
 

@@ -1,7 +1,7 @@
 """Answer OpenCode's plugin: the start of a session, recall for a message, the tools, and the flush.
 
-The plugin starts a process for each event, and gives it the event as JSON; the answer is JSON too. A flush needs a
-model, which the plugin has and this process has not: it asks the plugin in between, a line each way.
+The plugin keeps one process, and sends it each event as a line of JSON; the answer is one too. A flush and an intent
+need a model, which the plugin has and this process has not: it asks the plugin in between, a line each way.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
-from openclaw_memory.flush import FlushModel, ModelReply, run_flush
-from openclaw_memory.tools import compose_session_start, memory_tools, recall
+from openclaw_memory.plugins import load_plugin
+from openclaw_memory.tools import compose_session_start, find_audience, memory_tools, recall
 
 Event = Mapping[str, Any]
 # Sends the plugin a line, and returns the line that it answers with.
@@ -23,7 +23,13 @@ Exchange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 # Where it is installed, and in a copy of the sources, the plugin is beside this package.
 PLUGIN = Path(__file__).parents[1] / "opencode_memory" / "plugin.js"
 
-TOOLS = ("memory_search", "memory_get")
+TOOLS = ("memory_search", "memory_get", "memory_append")  # of an event without `tools`
+
+WRITING = """\
+## Where Facts Go
+What comes up goes to today's note, with memory_append. What lasts, such as preferences, people and decisions, belongs \
+in MEMORY.md too, which each session starts with: copy it there with memory_promote, or add a line to the file where \
+you have not that tool."""
 
 # For each message, the host keeps what was recalled in its context: more would fill that in a long session.
 RECALLED_CHARS = 1_500
@@ -44,13 +50,10 @@ _SETTINGS = {
     "intentDetection.languages": "plugins.intent.languages",
     "intentDetection.confidenceThreshold": "plugins.intent.confidence_threshold",
 }
-# The host compacts and prunes by its own settings, and a message is searched for without asking what it wants.
-UNUSED = frozenset(
-    {
-        *(f"plugins.intent.{name}" for name in ("languages", "confidence_threshold", "deadline_seconds")),
-        *(f"compaction.{name}" for name in ("reserve_tokens", "reserve_tokens_floor", "keep_recent_tokens")),
-    }
-)
+# Where one of these is named, the numbers are those of the documented plugin, which scores in its own way.
+_OF_THE_PRESET = ("chunking.", "search.hybrid.", "search.minScore")
+# The host compacts and prunes by its own settings.
+UNUSED = frozenset(f"compaction.{name}" for name in ("reserve_tokens", "reserve_tokens_floor", "keep_recent_tokens"))
 _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
     "search.mmr": ("lambda", "search.mmr", None),
     "search.temporalDecay": ("halfLifeDays", "search.half_life_days", None),
@@ -61,9 +64,6 @@ _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
 
 def read_settings(block: Any) -> dict[str, dict[str, Any]]:
     """Return the documented plugin's settings, `config.memory` of OpenCode, as `MemoryConfig.replace` takes them.
-
-    Args:
-        block: The settings. Those left out stay as they are.
 
     Raises:
         ConfigError: It is no object, or a setting is unknown.
@@ -87,14 +87,24 @@ def read_settings(block: Any) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
+def choose_base(block: Any) -> MemoryConfig:
+    """Return the defaults for a block of settings: the preset, where it names chunks or scores of that.
+
+    Raises:
+        ConfigError: It is no object.
+    """
+    is_scored = any(path.startswith(_OF_THE_PRESET) for path in _flatten(block))
+    return MemoryConfig.opencode() if is_scored else MemoryConfig()
+
+
+def answer(name: str, event: Event, memory: Memory, exchange: Exchange | None) -> dict[str, Any]:
     """Handle an event, and return the answer for the plugin, {} for nothing.
 
     Args:
         name: The event, as OpenCode calls it; "tool" for a call of a tool.
         event: Its fields: always `sessionID`, with some `messages`, `text`, `tool` and `args`.
         memory: The memory.
-        exchange: Asks the plugin for the reply of its model.
+        exchange: Asks the plugin for the reply of its model; without, no model is asked for an intent.
 
     Raises:
         InvalidInputError: The event is unknown, or lacks something.
@@ -106,24 +116,34 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[
     return act(event, memory, exchange)
 
 
-def _start_session(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _start_session(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     _sync(memory)
-    notices = list(memory.config.find_unread_settings(UNUSED))
-    return {"system": compose_session_start(memory, TOOLS), **({"notices": notices} if notices else {})}
+    tools = event.get("tools", TOOLS)
+    writing = [WRITING] if "memory_append" in tools else []
+    system = "\n\n".join([*writing, compose_session_start(memory, tools)])
+    notices, written = memory.config.find_unread_settings(UNUSED), (*memory.config.explicit, "plugins.")
+    return {"system": system, "notices": [notice for notice in notices if notice.startswith(written)]}
 
 
-def _recall_for_message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    if memory.config.plugins.get("intent", {}).get("enabled") is False:
-        return {}
+def _recall_for_message(event: Event, memory: Memory, exchange: Exchange | None) -> dict[str, Any]:
     session = _require_text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
     in_view = memory.sessions.log(session).read_messages_since(memory.sessions.flush(session).state.compacted_bytes)
     text = _require_text(event, "text")
-    return {"recalled": recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)}
+    recalled = recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)
+    detector = load_plugin("detectors", "intent")(memory.config)
+    if exchange is None or not (find_audience(memory, None).is_user_alone and detector.is_worth_asking(text)):
+        return {"recalled": recalled}
+    intent = detector.detect(text, lambda prompt: _read_reply(exchange({"ask": prompt, "title": "Memory intent"})))
+    suggestion = detector.suggest(intent)
+    suggested = detector.write_instructions(suggestion) if suggestion else ""
+    notices = [f"nothing is suggested for a message: {intent.reason}"] if intent.reason else []
+    return {"recalled": "\n\n".join(filter(None, (recalled, suggested))), "notices": notices}
 
 
-def _call_tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    tools = {tool.name: tool for tool in memory_tools(memory, include=("search", "get"))}
+def _call_tool(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
+    names = [name.removeprefix("memory_") for name in event.get("tools", TOOLS)]
+    tools = {tool.name: tool for tool in memory_tools(memory, include=names)}
     name = _require_text(event, "tool")
     if name not in tools:
         raise InvalidInputError(f"there is no tool {name!r}: there are {', '.join(tools)}")
@@ -131,18 +151,26 @@ def _call_tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     return {"output": tools[name](event.get("args") or {})}
 
 
-def _log_idle(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _log_idle(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     if _log_messages(event, memory):
         _sync(memory)  # now, and not while the user waits for an answer to the next message
     return {}
 
 
-def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
+def _flush_session(event: Event, memory: Memory, exchange: Exchange | None) -> dict[str, Any]:
+    from openclaw_memory.flush import FlushModel, ModelReply, run_flush  # which loads asyncio
+
     messages = _log_messages(event, memory)
     flush = memory.sessions.flush(_require_text(event, "sessionID"))
     room = event.get("room")
+
+    def ask(request: Sequence[Mapping[str, Any]]) -> ModelReply:
+        prompt = {"ask": request[0]["content"], "title": "Memory flush"}
+        reply = _read_reply(exchange(prompt) if exchange else {})
+        return ModelReply(reply, reply)
+
     model = FlushModel(
-        ask=lambda request: _read_reply(exchange({"ask": request[0]["content"]})),
+        ask=ask,
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
     )
@@ -150,19 +178,19 @@ def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str
     return {} if turn is None else {"flush": turn.outcome}
 
 
-def _finish_compaction(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _finish_compaction(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     memory.sessions.flush(_require_text(event, "sessionID")).record_compaction()
     _sync(memory)
     return {}
 
 
-def _end_session(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _end_session(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     _log_messages(event, memory)
     memory.sessions.snapshot(_require_text(event, "sessionID"))
     return {}
 
 
-_EVENTS: Mapping[str, Callable[[Event, Memory, Exchange], dict[str, Any]]] = {
+_EVENTS: Mapping[str, Callable[[Event, Memory, Exchange | None], dict[str, Any]]] = {
     "session.created": _start_session,
     "chat.message": _recall_for_message,
     "tool": _call_tool,
@@ -190,11 +218,11 @@ def _log_messages(event: Event, memory: Memory) -> list[Mapping[str, Any]]:
     return messages
 
 
-def _read_reply(answered: Mapping[str, Any]) -> ModelReply:
+def _read_reply(answered: Mapping[str, Any]) -> str:
     text = answered.get("reply")
     if not isinstance(text, str):
         raise RuntimeError(str(answered.get("error") or "the plugin gave no reply of its model"))
-    return ModelReply(text, text)
+    return text
 
 
 def _sync(memory: Memory) -> None:

@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * The memory of OpenCode: two tools, what a session starts with, what is recalled for a message, and the flush.
+ * The memory of OpenCode: its tools, what a session starts with, what is recalled for a message, and the flush.
  *
- * All that is known of a memory is in `openclaw-memory`, which is started for each event: it gets the event as a line
- * of JSON, and answers with one. Nothing here may stop OpenCode: what fails is logged, and the session goes on.
+ * All that is known of a memory is in `openclaw-memory`, of which one process stays: it gets each event as a line of
+ * JSON, and answers with one. Nothing here may stop OpenCode: what fails is logged, and the session goes on.
  */
 
 import { spawn } from "node:child_process"
@@ -22,12 +22,20 @@ import { TOOLS } from "./tools.js"
 /** @typedef {import("@opencode-ai/plugin").Config} Config */
 /** @typedef {import("@opencode-ai/plugin").ToolDefinition} ToolDefinition */
 /** @typedef {Record<string, any>} Json */
-/** @typedef {{workspace?: string, command?: string[], config?: string, memory?: Json}} Settings */
+/** @typedef {{workspace?: string, command?: string[], config?: string, tools?: string[], memory?: Json}} Settings */
 /** @typedef {{providerID: string, modelID: string, room: number}} Model */
 
-/** An event that is answered later than this is given up; a flush has the model's own time limit. */
+/** @typedef {{title: string, signal: AbortSignal}} Question */
+/** @typedef {(text: string, question: Question) => Promise<string>} Ask */
+
+/** A process that takes longer for an answer is ended, as is one that waits longer for the reply of a model. */
 const SECONDS = 20
-const FLUSH_SECONDS = 300
+const MODEL_SECONDS = 300
+/** A process that nothing is asked of for so long is ended; the next event starts another one. */
+const IDLE_SECONDS = 300
+
+/** Those that are there without `tools` in the settings. */
+const DEFAULT_TOOLS = ["memory_search", "memory_get", "memory_append"]
 
 /** @type {Plugin} */
 async function server(input, options) {
@@ -41,14 +49,16 @@ async function server(input, options) {
   const starts = new Map()
   /** @type {Map<string, Promise<boolean>>} */
   const children = new Map()
-  /** @type {Set<string>} the sessions of flushes that are under way */
-  const flushes = new Set()
+  /** @type {Set<string>} the sessions of flushes and intents that are under way */
+  const asking = new Set()
   /** @type {Map<string, Model>} the model that each session talked to last */
   const models = new Map()
   /** @type {Map<string, Promise<unknown>>} */
   const turns = new Map()
   /** @type {Set<Promise<unknown>>} */
   const running = new Set()
+  /** @type {Set<unknown>} the notices that were said */
+  const noticed = new Set()
 
   /** @param {unknown} error */
   const warn = async (error) => {
@@ -56,21 +66,33 @@ async function server(input, options) {
     await client.app.log({ body: { service: plugin.id, level: "warn", message } }).catch(() => {})
   }
 
+  const [program = "openclaw-memory", ...first] = settings.command ?? []
+  const config = settings.config ? ["--config", settings.config] : []
+  const library = connect(program, [...first, "hook", "opencode", "--workspace", folder, ...config])
+  const tools = Object.keys(TOOLS).filter((name) => (settings.tools ?? DEFAULT_TOOLS).includes(name))
+
   /**
    * Send an event, and return the answer; {} where there is none.
    * @param {string} event
    * @param {Json} given
-   * @param {(text: string) => Promise<string>} [ask]
+   * @param {Ask} [ask]
    * @returns {Promise<Json>}
    */
   const hook = (event, given, ask) => {
-    const [program = "openclaw-memory", ...first] = settings.command ?? []
-    const config = settings.config ? ["--config", settings.config] : []
-    const called = [...first, "hook", "opencode", event, "--workspace", folder, ...config]
-    const done = exchanged(program, called, { ...given, settings: settings.memory ?? {} }, ask).catch(async (error) => {
-      await warn(error)
-      return {}
-    })
+    const sent = { event, ...given, tools, settings: settings.memory ?? {} }
+    const done = library.request(sent, ask).then(
+      async (answer) => {
+        for (const notice of answer.notices ?? []) {
+          if (!noticed.has(notice)) await warn(notice)
+          noticed.add(notice)
+        }
+        return answer
+      },
+      async (error) => {
+        await warn(error)
+        return {}
+      },
+    )
     running.add(done)
     return done.finally(() => running.delete(done))
   }
@@ -107,9 +129,9 @@ async function server(input, options) {
   const start = (sessionID) => {
     let text = starts.get(sessionID)
     if (!text) {
-      text = hook("session.created", { sessionID }).then(async (answer) => {
-        if (Array.isArray(answer.notices)) await Promise.all(answer.notices.map(warn))
-        return String(answer.system ?? "")
+      text = hook("session.created", { sessionID }).then(({ system }) => {
+        if (system === undefined) starts.delete(sessionID) // the next message tries again
+        return String(system ?? "")
       })
       starts.set(sessionID, text)
     }
@@ -132,15 +154,16 @@ async function server(input, options) {
   /**
    * Ask the session's model in a child session, which has no tools and is gone afterwards.
    * @param {string} parentID
-   * @param {string} text
+   * @param {{providerID: string, modelID: string} | undefined} model
+   * @returns {Ask}
    */
-  const askModel = async (parentID, text) => {
-    const model = models.get(parentID)
-    const made = await client.session.create({ body: { parentID, title: "Memory flush" } })
-    if (!made.data) throw new Error("OpenCode made no session for the flush")
+  const askModel = (parentID, model) => async (text, { title, signal }) => {
+    const made = await client.session.create({ body: { parentID, title } })
+    if (!made.data) throw new Error("OpenCode made no session to ask the model in")
     const { id } = made.data
+    signal.addEventListener("abort", () => client.session.abort({ path: { id } }).catch(() => {}))
     children.set(id, Promise.resolve(true))
-    flushes.add(id)
+    asking.add(id)
     try {
       const replied = await client.session.prompt({
         path: { id },
@@ -156,7 +179,7 @@ async function server(input, options) {
       const { data = [] } = await client.session.messages({ path: { id } })
       return wordsOf(data.find(({ info }) => info.role === "assistant")?.parts ?? [])
     } finally {
-      flushes.delete(id)
+      asking.delete(id)
       await client.session.delete({ path: { id } }).catch(warn)
     }
   }
@@ -169,7 +192,8 @@ async function server(input, options) {
     },
 
     tool: Object.fromEntries(
-      Object.entries(TOOLS).map(([name, { description, parameters }]) => {
+      tools.map((name) => {
+        const { description, parameters } = /** @type {typeof TOOLS[string]} */ (TOOLS[name])
         /** @param {Json} args @param {{sessionID: string}} context */
         const execute = async (args, { sessionID }) => {
           const { output } = await hook("tool", { sessionID, tool: name, args })
@@ -219,11 +243,11 @@ async function server(input, options) {
       models.set(sessionID, { providerID: model.providerID, modelID: model.id, room: model.limit.context >> 1 })
     },
 
-    async "chat.message"({ sessionID }, { message, parts }) {
+    async "chat.message"({ sessionID, model = models.get(sessionID) }, { message, parts }) {
       const text = wordsOf(parts)
       if (!text || (await isChild(sessionID))) return
       await start(sessionID) // which has the index follow the files
-      const { recalled } = await hook("chat.message", { sessionID, text })
+      const { recalled } = await hook("chat.message", { sessionID, text }, askModel(sessionID, model))
       if (!recalled) return
       // Parts are shown in the order of their ids.
       const id = `${parts.at(-1)?.id ?? "prt"}${randomUUID().slice(0, 8)}`
@@ -241,17 +265,18 @@ async function server(input, options) {
       if (await isChild(sessionID)) return
       await inTurn(sessionID, async () => {
         const given = { sessionID, messages: await said(sessionID), room: models.get(sessionID)?.room }
-        await hook("session.compacting", given, (text) => askModel(sessionID, text))
+        await hook("session.compacting", given, askModel(sessionID, models.get(sessionID)))
         starts.delete(sessionID) // the note that the flush has written is part of the next one
       })
     },
 
     async "experimental.compaction.autocontinue"({ sessionID }, output) {
-      if (flushes.has(sessionID)) output.enabled = false
+      if (asking.has(sessionID)) output.enabled = false
     },
 
     async dispose() {
       while (running.size) await Promise.allSettled([...running])
+      library.end()
     },
   }
 }
@@ -271,50 +296,116 @@ function wordsOf(parts) {
 }
 
 /**
- * Start a program, write it a line, answer what it asks, and return what it says last.
+ * Keep one process of a program, which answers requests by their ids; a request starts it where none runs.
  * @param {string} program
  * @param {string[]} called
- * @param {Json} given
- * @param {(text: string) => Promise<string>} [ask]
- * @returns {Promise<Json>}
  */
-function exchanged(program, called, given, ask) {
-  return new Promise((fulfil, reject) => {
+function connect(program, called) {
+  /** @typedef {{read: (line: Json) => void, fail: (why: string) => void}} Pending */
+  /** @typedef {{write: (line: Json) => void, end: () => void, kill: (why: string) => void, pending: Map<number, Pending>}} Running */
+  /** @type {Running | undefined} */
+  let current
+  /** @type {NodeJS.Timeout | undefined} */
+  let idle
+  let last = 0
+
+  /** @returns {Running} */
+  const start = () => {
     const child = spawn(program, called, { stdio: ["pipe", "pipe", "ignore"] })
-    const seconds = ask ? FLUSH_SECONDS : SECONDS
-    const late = setTimeout(() => child.kill(), seconds * 1000)
-    /** @type {Json} */
-    let last = {}
-    let failed = ""
-    child.on("error", (error) => {
-      clearTimeout(late)
-      reject(new Error(`${program} cannot be run, so there is no memory: ${error.message}`))
-    })
-    child.on("close", (code, signal) => {
-      clearTimeout(late)
-      if (signal) reject(new Error(`${program} hook opencode ${called.at(called.indexOf("opencode") + 1)} took more than ${seconds} s`))
-      else if (code || failed) reject(new Error(failed || `${program} ended with exit code ${code}`))
-      else fulfil(last)
-    })
-    child.stdin.on("error", () => {}) // it has ended already, which its exit code says
-    /** @param {Json} line */
-    const write = (line) => child.stdin.write(`${JSON.stringify(line)}\n`)
-    createInterface({ input: child.stdout }).on("line", (line) => {
+    /** @type {Running} */
+    const running = {
+      pending: new Map(),
+      write: (line) => child.stdin.write(`${JSON.stringify(line)}\n`),
+      end: () => child.stdin.end(),
+      kill: (why) => {
+        stop(why)
+        child.kill("SIGKILL")
+      },
+    }
+    /** @param {string} why */
+    const stop = (why) => {
+      if (current === running) current = undefined
+      for (const { fail } of running.pending.values()) fail(why)
+    }
+    child.on("error", (error) => stop(`${program} cannot be run, so there is no memory: ${error.message}`))
+    child.on("close", (code, signal) => stop(`${program} ended without an answer: ${signal ?? `exit code ${code}`}`))
+    child.stdin.on("error", () => {}) // it has ended already, which is said when it closes
+    createInterface({ input: child.stdout }).on("line", (text) => {
+      /** @type {Json} */
+      let line
       try {
-        last = JSON.parse(line)
+        line = JSON.parse(text)
       } catch {
-        failed = `${program} said what is no JSON: ${line.slice(0, 80)}`
-        return
+        return // what else a program may print
       }
-      if (typeof last.ask !== "string" || !ask) return
-      ask(last.ask).then(
-        (reply) => write({ reply }),
-        (error) => write({ error: String(error?.message ?? error) }),
-      )
+      running.pending.get(line.id)?.read(line)
     })
-    write(given)
-    if (!ask) child.stdin.end()
-  })
+    return running
+  }
+
+  const end = () => {
+    clearTimeout(idle)
+    current?.end()
+    current = undefined
+  }
+
+  /**
+   * @param {Json} given
+   * @param {Ask} [ask]
+   * @returns {Promise<Json>}
+   */
+  const request = (given, ask) =>
+    new Promise((fulfil, reject) => {
+      const running = (current ??= start())
+      const id = ++last
+      const answered = new AbortController()
+      /** @type {NodeJS.Timeout | undefined} */
+      let late
+      /** @param {number} seconds */
+      const allow = (seconds) => {
+        clearTimeout(late)
+        late = setTimeout(() => running.kill(`${program} took more than ${seconds} s for ${given.event}`), seconds * 1000)
+      }
+      const finish = () => {
+        clearTimeout(late)
+        answered.abort()
+        running.pending.delete(id)
+        clearTimeout(idle)
+        idle = setTimeout(() => current?.pending.size || end(), IDLE_SECONDS * 1000)
+        idle.unref()
+      }
+      running.pending.set(id, {
+        read: (line) => {
+          if (line.question === undefined) {
+            finish()
+            fulfil(line)
+            return
+          }
+          const { question, ask: text, title } = line
+          /** @param {Json} reply */
+          const reply = (reply) => {
+            if (answered.signal.aborted) return
+            allow(SECONDS)
+            running.write({ question, ...reply })
+          }
+          allow(MODEL_SECONDS)
+          if (ask) {
+            ask(text, { title, signal: answered.signal }).then(
+              (replied) => reply({ reply: replied }),
+              (error) => reply({ error: String(error?.message ?? error) }),
+            )
+          } else reply({ error: "no model is at hand" })
+        },
+        fail: (why) => {
+          finish()
+          reject(new Error(why))
+        },
+      })
+      allow(SECONDS)
+      running.write({ id, ...given })
+    })
+
+  return { request, end }
 }
 
 const plugin = { id: "opencode-memory", name: "Memory", version: "2.0.0", server }

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.hosts
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "integrations" / "claude_code"
-PACKAGE = "claude-agent-sdk==0.2.187"
+PACKAGE = "claude-agent-sdk"  # the one of today
 FIRST, NEXT = "aaaaaaaa-2222-4333-8444-555555555555", "bbbbbbbb-2222-4333-8444-555555555555"
 
 
@@ -45,9 +45,10 @@ class Claude:
         commands = root / "bin"
         for folder in (self.home, self.project, commands):
             folder.mkdir()
-        command = commands / "openclaw-memory"
-        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m openclaw_memory "$@"\n')
-        command.chmod(0o755)
+        for name, module in (("", "openclaw_memory"), ("-hook", "openclaw_memory_hooks.background")):
+            command = commands / f"openclaw-memory{name}"
+            command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
+            command.chmod(0o755)
         self.environment = {
             "HOME": str(self.home),
             "PATH": f"{commands}:/usr/bin:/bin",
@@ -97,10 +98,8 @@ def test_the_plugin_is_valid_by_the_hosts_own_rules(claude):
 
 def test_a_conversation_that_was_compacted_and_has_ended_is_remembered_in_the_next(claude, service):
     (claude.project / "MEMORY.md").write_text("# Memory\n\n- The user sails from Den Helder.\n")
-
     assert REPLY in claude.say("When does the ferry to Texel leave? My token=Hk29fjQ03mzLw81xP4", "--session-id", FIRST)
     assert "The user sails from Den Helder." in service.since(0)  # at the start of the session
-
     claude.say("/compact", "--resume", FIRST)
     before = len(service.requests)
     claude.say("Go on.", "--resume", FIRST)
@@ -109,7 +108,6 @@ def test_a_conversation_that_was_compacted_and_has_ended_is_remembered_in_the_ne
     assert "This conversation was just compacted" in going_on
     assert "User: When does the ferry to Texel leave?" in going_on
     assert "Hk29fjQ03mzLw81xP4" not in going_on
-
     before = len(service.requests)
     claude.say("What do you know of the ferry to Texel?", "--session-id", NEXT)
     later = service.since(before)

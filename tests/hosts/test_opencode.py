@@ -1,11 +1,12 @@
-"""The plugin in the real OpenCode, which talks to a model on this machine: what is compacted is remembered in the next.
+"""The plugin in the real OpenCode, which talks to a model on this machine: what is said is remembered in the next session.
 
-OPENCODE names the binary; without it, `npm install` fetches the version that the plugin was written for. So it is with
-the types that the plugin is checked against.
+OPENCODE names the binary; without it, `npm install` fetches the version of the day. So it is with the types that the
+plugin is checked against.
 """
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,13 +20,10 @@ from watching import eventually
 
 
 class FakeOpenAI:
-    """Answers each request with what `reply(request)` returns: a text, or the name and arguments of a tool to call.
-
-    `tokens(request)` is how many the answer says that the request had.
-    """
+    """Answers each request with what `reply(request)` returns: a text, or the name and arguments of a tool to call."""
 
     def __init__(self, reply):
-        self.asked, self.tokens = [], lambda _: 100
+        self.asked = []
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,7 +33,7 @@ class FakeOpenAI:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
-                for chunk in fake.chunks(reply(request), fake.tokens(request)):
+                for chunk in fake.chunks(reply(request)):
                     self.wfile.write(f"data: {chunk if isinstance(chunk, str) else json.dumps(chunk)}\n\n".encode())
 
             def log_message(self, *_):
@@ -44,7 +42,7 @@ class FakeOpenAI:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
 
-    def chunks(self, said, tokens):
+    def chunks(self, said):
         delta = {"role": "assistant", "content": said}
         if not isinstance(said, str):
             name, arguments = said
@@ -57,7 +55,7 @@ class FakeOpenAI:
         yield {**head, "choices": [{"index": 0, "delta": delta}]}
         why = "stop" if isinstance(said, str) else "tool_calls"
         yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": why}]}
-        usage = {"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10}
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
         yield {**head, "choices": [], "usage": usage}
         yield "[DONE]"
 
@@ -85,6 +83,10 @@ pytestmark = pytest.mark.hosts
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "integrations" / "opencode_memory"
 FLUSH = "Pre-compaction memory flush"
+# By language: what to remember, what it is about, the question that this leads to, the user's consent; a question in the
+# next session, the words to search for, and the answer.
+ROWS = Path(__file__).with_name("wishes.tsv").read_text(encoding="utf-8").splitlines()
+WISHES = {language: tuple(words) for language, *words in (row.split("\t") for row in ROWS)}
 NOTE = "- The ferry to Texel leaves at seven."
 ASKED = "When does the ferry to Texel leave?"
 
@@ -109,8 +111,7 @@ def modules(tmp_path_factory):
     """The folder of node_modules with OpenCode."""
     if given := os.environ.get("OPENCODE_MODULES"):
         return Path(given)
-    version = json.loads((PLUGIN / "package.json").read_text())["devDependencies"]["@opencode-ai/plugin"]
-    return install(tmp_path_factory.mktemp("npm"), f"opencode-ai@{version}")
+    return install(tmp_path_factory.mktemp("npm"), "opencode-ai@latest")
 
 
 @pytest.fixture(scope="session")
@@ -122,13 +123,8 @@ def test_the_plugin_has_the_types_of_the_published_interface(types, tmp_path):
     shutil.copytree(PLUGIN, tmp_path, dirs_exist_ok=True)
     (tmp_path / "node_modules").symlink_to(types)
     tsc = types / "typescript" / "bin" / "tsc"
-    checked = subprocess.run(
-        ["node", tsc, "-p", "jsconfig.json", "--pretty", "false"],
-        check=False,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    command = ["node", tsc, "-p", "jsconfig.json", "--pretty", "false"]
+    checked = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
     assert (checked.stdout, checked.returncode) == ("", 0)
 
 
@@ -146,11 +142,15 @@ class Host:
             "models": {"fake": {"name": "Fake", "tool_call": True, "limit": {"context": 20_000, "output": 1_000}}},
         }
         command = [sys.executable, "-m", "openclaw_memory"]
+        memory = {"search": {"maxResults": 5}, "intentDetection": {"languages": [*WISHES]}}
+        patience = root / "patience.toml"  # a machine that is busy with tests takes longer than a user would wait
+        patience.write_text("[defaults.plugins.intent]\ndeadline_seconds = 60.0\n")
+        options = {"command": command, "config": str(patience), "memory": memory}
         settings = {
             "model": "local/fake",
             "small_model": "local/fake",
             "provider": {"local": provider},
-            "plugin": [[str(PLUGIN / "plugin.js"), {"command": command, "memory": {"search": {"maxResults": 5}}}]],
+            "plugin": [[str(PLUGIN / "plugin.js"), options]],
             "autoupdate": False,
             "share": "disabled",
         }
@@ -161,14 +161,9 @@ class Host:
         self.environment = {**kept, "HOME": str(home), **{f"OPENCODE_DISABLE_{name}": "1" for name in off}}
 
     def start(self, *arguments, **options):
-        return subprocess.Popen(
-            [self.binary, *arguments, "--print-logs"],
-            cwd=self.project,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            **options,
-        )
+        command = [self.binary, *arguments, "--print-logs"]
+        options |= {"cwd": self.project, "env": self.environment, "stdin": subprocess.DEVNULL, "text": True}
+        return subprocess.Popen(command, **options)
 
     def __enter__(self):
         self.log = (self.project.parent / "log").open("w+")
@@ -244,13 +239,11 @@ def test_a_conversation_that_is_compacted_and_ends_is_remembered_in_the_next(bin
         host.call("DELETE", f"/session/{session}")
         snapshots = host.project / ".memory" / "snapshots"
         eventually(lambda: [*snapshots.glob("*.json")])  # OpenCode waits for no plugin here
-
     tools = {tool["function"]["name"]: tool["function"] for tool in first["tools"]}
     assert tools["memory_search"]["parameters"]["required"] == ["query"]
     assert "The harbour is Den Helder." in said_by("system", first)
     assert "<recalled-memory" in said_by("user", first)
     assert json.loads("".join(texts(called)))["status"] == "ok"
-
     flushes = [asked for asked in compaction if FLUSH in words(asked)]
     assert len(flushes) == 1
     assert ASKED in words(flushes[0])
@@ -259,14 +252,58 @@ def test_a_conversation_that_is_compacted_and_ends_is_remembered_in_the_next(bin
     (note,) = (host.project / "memory").glob("*.md")
     assert NOTE in note.read_text()
     assert NOTE in said_by("system", after)
-
     (snapshot,) = snapshots.glob("*.json")
     assert "What was it about?" in snapshot.read_text()
     assert kept(log).count(ASKED) == 1
     assert not [*Path(host.environment["HOME"]).rglob("hooks.log")]
-
     model.asked.clear()
     host.start("run", "Which ferry goes to Texel?", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(120)
     assert any(NOTE in words(asked) for asked in model.asked)
     logs = "".join(log.read_text() for log in (host.project / "sessions").glob("*.jsonl"))
     assert "Which ferry goes to Texel?" in logs
+
+
+def spoken(message):
+    return "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+
+
+def read_intent(prompt):
+    """What the scripted model takes the message in the prompt of the documents for."""
+    message = prompt.partition("Message:\n")[2]
+    for language, (said, about, _, _, asked, words, _) in WISHES.items():
+        for intent, text, entity in (("remember", said, about), ("query", asked, words)):
+            if text in message:
+                return json.dumps({"intent": intent, "entities": [entity], "confidence": 0.9, "language": language})
+    return json.dumps({"intent": None, "entities": [], "confidence": 0.9, "language": "en"})
+
+
+def follow_suggestions(request):
+    """Ask, save and search where a suggestion says so, and answer with what a search has brought."""
+    last = words({"messages": request["messages"][-1:]})
+    if "Analyze this message for memory intent" in last:
+        return read_intent(last)
+    if not request.get("tools"):
+        return "A title."
+    if request["messages"][-1]["role"] == "tool":
+        return " ".join(["Done.", *(result["snippet"] for result in json.loads(last).get("results", []))])
+    if question := re.search("^Question: (.*)$", last, re.MULTILINE):
+        return question[1]
+    if searched := re.search("^Words: (.*)$", last, re.MULTILINE):
+        return "memory_search", {"query": searched[1]}
+    user = [message for message in request["messages"] if message["role"] == "user"]
+    is_consent = len(user) > 1 and "with memory_append" in words({"messages": user[-2:-1]})
+    return ("memory_append", {"text": texts(user[-2])[0]}) if is_consent else "I do not know."
+
+
+def test_what_a_user_wants_remembered_in_six_languages_is_known_in_the_next_session(binary, tmp_path):
+    with FakeOpenAI(follow_suggestions) as model, Host(binary, tmp_path, model) as host:
+        for said, _, question, consent, asked, _, answer in WISHES.values():
+            session = host.call("POST", "/session", {})["id"]
+            assert spoken(host.say(session, said)) == question
+            assert spoken(host.say(session, consent)) == "Done."
+            host.call("DELETE", f"/session/{session}")
+            (note,) = (host.project / "memory").glob("????-??-??.md")
+            assert said in note.read_text(encoding="utf-8")
+            after = host.call("POST", "/session", {})["id"]
+            assert answer in spoken(host.say(after, asked))
+        eventually(lambda: len([*(host.project / ".memory" / "snapshots").glob("*.json")]) == len(WISHES))

@@ -3,18 +3,25 @@
 import io
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from openclaw_memory_hooks import claude_code
+from openclaw_memory_hooks.background import ask
+from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import find_workspace
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config.sections import PolicyRule, SessionsConfig
+from openclaw_memory.config.sections import SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import SafeFolder
@@ -70,7 +77,9 @@ FIRST = [ASKED, SAID, "User: What about Vlieland?", SAID]
 def test_a_session_starts_with_the_long_term_memory(host, memory):
     said = told(host.event("SessionStart"), memory)
     assert "The harbour is Den Helder." in said
-    assert f"--workspace {memory.workspace.root}" in said
+    assert f"--workspace '{memory.workspace.root}'" in said
+    assert f"today's note, memory_append or {memory.workspace.root / 'memory'}{os.sep}20" in said
+    assert "What lasts (preferences, decisions, who is who) goes into MEMORY.md." in said
     assert "The harbour is Den Helder." in told(host.event("SessionStart", source="clear"), memory)
 
 
@@ -88,10 +97,33 @@ def test_what_the_memory_knows_is_recalled_for_a_prompt_within_bounds(host, memo
     assert len(said) < claude_code.RECALLED_CHARS + 1_000
 
 
+@pytest.mark.parametrize(
+    ("prompt", "question"),
+    [
+        ("Onthoud dat ik geen noten eet.", "Zal ik dit onthouden over: noten"),
+        ("Remember that I eat no nuts.", "Should I remember this about: eat, nuts?"),
+        ("Merk dir, dass ich keine Nüsse esse.", "Soll ich mir das merken zu: nüsse"),
+        ("Retiens que je ne mange pas de noix.", "Dois-je retenir ceci au sujet de : mange, noix ?"),
+        ("Recuerda que no como nueces.", "¿Quieres que recuerde esto sobre: nueces?"),
+        ("请记住，我不吃坚果。", "要我记住这件事吗：我不吃坚果？"),
+        ("Vergeet mijn oude adres.", "Zal ik deze regels vergeten over: "),
+    ],
+)
+def test_a_prompt_that_wants_something_remembered_or_forgotten_has_claude_ask(host, memory, prompt, question):
+    said = told(host.event("UserPromptSubmit", prompt=prompt), memory)
+    assert question in said
+    assert "If you agree" in said or "before the user has seen" in said
+
+
+@pytest.mark.parametrize("prompt", ["Fix the login bug in auth.py", "What did I say about the ferry?", "Thanks!"])
+def test_a_prompt_that_wants_nothing_kept_brings_no_question(host, memory, prompt):
+    assert "Question:" not in told(host.event("UserPromptSubmit", prompt=prompt), memory)
+
+
 @pytest.mark.parametrize("prompt", ["/compact", "!ls harbour"])
-def test_nothing_is_recalled_for_commands(host, memory, prompt):
-    told(host.event("SessionStart"), memory)
-    assert told(host.event("UserPromptSubmit", prompt=prompt), memory) == ""
+def test_nothing_is_recalled_for_commands(host, notes, prompt):
+    ran(json.dumps(host.event("SessionStart")), "--workspace", str(notes))
+    assert ran(json.dumps(host.event("UserPromptSubmit", prompt=prompt)), "--workspace", str(notes)) == ""
 
 
 def test_each_turn_is_kept_once_with_its_secrets_masked(host, memory):
@@ -157,14 +189,6 @@ def test_a_transcript_that_is_indexed_where_it_is_is_not_written_to(host, notes)
         assert memory.search("Vlieland", filter={"source": "sessions"})[0].path == LOG
 
 
-def test_what_policies_never_let_be_stored_is_not_kept(host, notes):
-    policies = (PolicyRule("island", "never-store", pattern="Vlieland"),)
-    host.wrote(TRANSCRIPT[:COMPACTED_AT])
-    with Memory.open(notes, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
-        told(host.event("Stop"), memory)
-        assert kept(memory) == [ASKED, SAID, SAID]
-
-
 @pytest.mark.parametrize("event", [{}, {"hook_event_name": 7}, {"hook_event_name": "Stop"}])
 def test_what_is_no_event_is_an_error(memory, event):
     with pytest.raises(InvalidInputError, match="no input of a hook"):
@@ -198,17 +222,6 @@ def test_a_workspace_that_is_not_there_and_an_option_that_is_unknown_stop_no_hos
     assert "claude-code: WorkspaceError" in said  # on stderr: there is no folder for the log
 
 
-def test_a_process_answers_the_host_as_recorded(notes, host):
-    done = subprocess.run(
-        [sys.executable, "-m", "openclaw_memory", "hook", "claude-code", "--workspace", str(notes)],
-        input=json.dumps(host.event("SessionStart")),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "Den Helder" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
-
-
 def test_a_hook_works_on_no_workspace_that_is_not_where_it_runs(run, notes, monkeypatch, tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(f'workspace = "{notes}"\n', encoding="utf-8")
@@ -219,3 +232,84 @@ def test_a_hook_works_on_no_workspace_that_is_not_where_it_runs(run, notes, monk
         monkeypatch.chdir(folder)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"hook_event_name": "SessionStart"}')))
         assert run("hook", "claude-code") == (0, "", "")
+
+
+# --- the process in the background
+class Background:
+    """Hooks of the thin client, in a data folder of their own."""
+
+    def __init__(self, notes: Path, home: Path) -> None:
+        self.notes, self.home, self.packages = str(notes), home, home / "packages"
+        self.packages.mkdir()
+        paths = os.pathsep.join([*sys.path, str(self.packages)])
+        self.environment = {**os.environ, "OPENCLAW_MEMORY_HOME": str(home), "PYTHONPATH": paths}
+
+    def hook(self, event: dict[str, object], *words: str) -> str:
+        words = ("-m", *(words or ["openclaw_memory_hooks.background"]), "claude-code", "-w", self.notes)
+        return self.run(words, input=json.dumps(event))
+
+    def run(self, words: Iterable[str], **options: str) -> str:
+        options = {"env": self.environment, "stdout": subprocess.PIPE, "text": True, "check": True, **options}
+        return re.sub(r"\b[0-9a-f]{8,16}\b", "", subprocess.run([sys.executable, *words], **options).stdout)  # noqa: PLW1510
+
+    def sockets(self) -> list[Path]:
+        return [file for file in self.home.glob("hooks/*") if not file.suffix]
+
+    def ask(self, event: dict[str, object]) -> str | None:
+        """The answer of the process, or None: the client would answer by itself."""
+        answers = (ask(str(file), self.notes, json.dumps(event).encode()) for file in self.sockets())
+        answer = next(answers, None)
+        return None if answer is None else re.sub(r"\b[0-9a-f]{8,16}\b", "", answer.decode())
+
+
+@pytest.fixture
+def background(notes, monkeypatch):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    with tempfile.TemporaryDirectory() as home:  # the path of a socket is short
+        background = Background(notes, Path(home))
+        yield background
+        (background.packages / "updated at last").touch()
+        background.ask({})
+        eventually(lambda: not background.sockets())
+
+
+def test_the_process_that_a_hook_starts_answers_the_next_ones_as_a_hook_alone_does(background, host):
+    assert "Den Helder" in background.hook(host.event("SessionStart"))
+    prompt = host.event("UserPromptSubmit", prompt="Remember which harbour it is.")
+    alone = background.hook(prompt, "openclaw_memory", "hook")
+    eventually(background.sockets)
+    assert [file.stat().st_mode & 0o777 for file in (background.home / "hooks", *background.sockets())] == [
+        0o700,
+        0o600,
+    ]
+    with ThreadPoolExecutor(4) as pool:  # as several conversations at once
+        assert {alone, background.hook(prompt), *pool.map(background.ask, [prompt] * 8)} == {alone}
+    settings = Path(os.environ["XDG_CONFIG_HOME"], "openclaw-memory", "config.toml")
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text("[defaults.plugins.intent]\nenabled = false\n")
+    changed = background.ask(prompt)
+    settings.unlink()
+    assert ["Question:" in answer for answer in (alone, changed, background.ask(prompt))] == [True, False, True]
+    assert background.ask({"hook_event_name": 7}) == ""
+    assert "InvalidInputError" in next(background.home.rglob("hooks.log")).read_text()
+
+
+def test_a_process_that_was_killed_or_is_of_another_version_leaves_the_hook_to_answer(background, host):
+    start = host.event("SessionStart")
+    background.hook(start)
+    eventually(background.sockets)
+    (file,) = background.sockets()
+    (background.packages / "updated").touch()
+    assert background.ask(start) is None
+    eventually(lambda: not file.exists())
+    with socket.socket(socket.AF_UNIX) as stale:  # as a killed process leaves it
+        stale.bind(str(file))
+    assert "Den Helder" in background.hook(start)
+    eventually(lambda: background.ask(start))
+
+
+def test_a_process_ends_when_nothing_comes_and_starts_in_no_folder_but_its_own(background):
+    code = "import sys; from openclaw_memory_hooks.background import serve; serve(sys.argv[1], 0.01)"
+    for file in (background.home / "hooks" / "1", background.packages / "2"):
+        assert background.run(["-c", code, str(file)]) == ""
+        assert not file.exists()

@@ -59,7 +59,7 @@ def run_session(request, tmp_path, notes):
 
     def run():
         printed = []
-        for event, words in [*events(tmp_path), ("", "{")]:
+        for event, words in [*events(tmp_path), ("any", "{")]:
             arguments = ["hook", host, event, "--workspace", str(notes)]
             result = CliRunner().invoke(commands, arguments, input=words, standalone_mode=False)
             assert (result.exception, result.return_value) == (None, 0)

@@ -32,6 +32,9 @@ TALK = [
 ]
 
 
+NONSENSE = "the model's answer is not the JSON that was asked for"
+
+
 def unasked(asked):
     raise AssertionError(f"no model is needed, and it was asked {asked}")
 
@@ -51,7 +54,8 @@ def note_of_today(memory):
 def test_a_session_starts_with_how_to_use_the_tools_and_the_long_term_memory(memory):
     system = told(memory, "session.created")["system"]
     assert "run memory_search" in system
-    assert "memory_append" not in system
+    assert "What comes up goes to today's note, with memory_append." in system
+    assert "memory_append" not in told(memory, "session.created", tools=["memory_search"])["system"]
     assert "The harbour is Den Helder." in system
 
 
@@ -62,8 +66,24 @@ def test_what_the_memory_knows_is_recalled_for_a_message_within_bounds(memory):
     recalled = told(memory, "chat.message", text="Which harbour is it?")["recalled"]
     assert "<recalled-memory" in recalled
     assert len(recalled) < opencode.RECALLED_CHARS + 1_000
-    weak = told(memory, "chat.message", text="Good morning")["recalled"]
-    assert weak.count("[memory/") <= 3
+    assert told(memory, "chat.message", text="Good morning")["recalled"].count("[memory/") <= 3
+
+
+def test_a_message_that_wants_something_kept_comes_with_the_question_for_the_user(notes):
+    model = Model('{"intent": "remember", "entities": ["noten"], "confidence": 0.8, "language": "nl"}')
+    said = {"text": "Onthoud dat ik geen noten eet."}
+    with Memory.open(notes, embedder=RecordingEmbedder()) as memory:
+        assert "Zal ik dit onthouden over: noten?" in told(memory, "chat.message", model, **said)["recalled"]
+        assert "Onthoud dat ik geen noten eet." in model.asked[0]
+        assert "ik dit onthouden" not in told(memory, "chat.message", model, text="Thanks!")["recalled"]
+    for settings in ({"enabled": False}, {"confidenceThreshold": 0.9, "languages": ["en", "zh"]}):
+        config = MemoryConfig().replace(opencode.read_settings({"intentDetection": settings}))
+        with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
+            model.replies = [json.dumps({"intent": "remember", "entities": [], "confidence": 0.8, "language": "nl"})]
+            assert "ik dit onthouden" not in told(memory, "chat.message", model, **said)["recalled"]
+            told(memory, "session.created")
+            assert "Den Helder" in told(memory, "chat.message", text="Which harbour is it?")["recalled"]
+    assert "Languages: en, zh" in model.asked[-1]
 
 
 def test_a_tool_answers_as_the_librarys_own(memory):
@@ -73,6 +93,7 @@ def test_a_tool_answers_as_the_librarys_own(memory):
     # The fence has an id of its own each time.
     assert {**answered, "text": ""} == {**own, "text": ""}
     assert "Den Helder" in answered["text"]
+    assert "invalid" in told(memory, "tool", tool="memory_edit", tools=["memory_edit"], args={})["output"]
 
 
 def test_each_turn_is_kept_once_with_its_secrets_masked(memory):
@@ -147,7 +168,7 @@ def test_a_session_that_is_deleted_leaves_a_snapshot(memory):
     ("event", "given"),
     [
         ("session.exploded", {}),
-        ("tool", {"tool": "memory_append", "args": {"text": "x"}}),
+        ("tool", {"tool": "memory_edit", "args": {"text": "x"}}),
         ("session.idle", {"messages": "none"}),
         ("session.deleted", {"sessionID": ""}),
     ],
@@ -176,7 +197,7 @@ DOCUMENTED = {
 
 def test_every_setting_of_the_documented_plugin_is_the_presets():
     preset = MemoryConfig.opencode()
-    documented = preset.replace(opencode.read_settings(DOCUMENTED))
+    documented = opencode.choose_base(DOCUMENTED).replace(opencode.read_settings(DOCUMENTED))
     assert replace(documented, plugins={}) == preset
     assert read_settings(documented) == IntentConfig()
 
@@ -204,45 +225,41 @@ def test_a_setting_that_is_unknown_is_named(block):
         opencode.read_settings(block)
 
 
-WRITTEN_OUT = {
-    "chunking": {"tokens": 400, "overlap": 80},
-    "intentDetection": {"languages": ["en"], "confidenceThreshold": 0.7},
-    "search": {"maxResults": 3},
-}
-NOT_READ = [
-    "chunking.tokens",
-    "chunking.overlap_tokens",
-    "plugins.intent.languages",
-    "plugins.intent.confidence_threshold",
-]
-
-
-def test_settings_of_the_plugin_that_nothing_reads_are_named_when_a_session_starts(notes):
-    config = MemoryConfig().replace(opencode.read_settings(WRITTEN_OUT))
-    with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
-        notices = told(memory, "session.created")["notices"]
-        assert [notice.split()[0] for notice in notices] == NOT_READ
-        assert "notices" not in told(memory, "session.idle", messages=TALK)
+WRITTEN_OUT = {"chunking": {"tokens": 300}, "cache": {"maxEntries": 9}, "embeddings": {"provider": "static"}}
 
 
 IN_NODE = """
 const [path, directory, settings] = process.argv.slice(1)
 const { default: plugin } = await import(path)
 const log = ({ body }) => Promise.resolve(console.log(JSON.stringify(body)))
-const hooks = await plugin.server({ client: { app: { log } }, directory }, JSON.parse(settings))
-await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
+const client = { app: { log }, session: { get: async () => ({ data: {} }) } }
+const hooks = await plugin.server({ client, directory }, JSON.parse(settings))
+for (const said of [{ system: [] }, { system: [] }]) {
+  await hooks["experimental.chat.system.transform"]({ sessionID: "ses_1" }, said)
+  console.log(JSON.stringify(said))
+}
+await hooks.dispose()
+"""
+# The library, but for its first process, which ends when it is asked something.
+CRASHES_FIRST = """
+import pathlib, runpy, sys
+if not (mark := pathlib.Path("crashed")).exists():
+    mark.touch(), input(), sys.exit(3)
+runpy.run_module("openclaw_memory", run_name="__main__")
 """
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="the plugin runs in JavaScript")
-def test_the_plugin_logs_what_is_set_and_not_read(notes):
-    settings = {"command": [sys.executable, "-m", "openclaw_memory"], "memory": WRITTEN_OUT}
+def test_the_plugin_logs_what_is_set_and_not_read_and_starts_again_after_a_crash(notes):
+    settings = {"command": [sys.executable, "-c", CRASHES_FIRST], "memory": WRITTEN_OUT}
     arguments = [(PLUGIN / "plugin.js").as_uri(), str(notes), json.dumps(settings)]
     command = ["node", "--input-type=module", "-e", IN_NODE, *arguments]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
-    entries = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert [entry["message"].split()[0] for entry in entries] == NOT_READ
-    assert {(entry["service"], entry["level"]) for entry in entries} == {("opencode-memory", "warn")}
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=notes)
+    crashed, nothing, unread, start = (json.loads(line) for line in outcome.stdout.splitlines())
+    assert crashed["message"].endswith("ended without an answer: exit code 3")
+    assert unread["message"].startswith("embedding.max_entries is set and not read")
+    assert {(entry["service"], entry["level"]) for entry in (crashed, unread)} == {("opencode-memory", "warn")}
+    assert (nothing["system"], "The harbour is Den Helder." in start["system"][0]) == ([], True)
 
 
 # --- the command
@@ -259,18 +276,48 @@ def test_whatever_comes_in_the_host_goes_on_and_the_log_says_why(stdin, notes):
     assert "opencode: " in SafeFolder.locate_data(notes).read("hooks.log").decode()
 
 
-def test_a_process_asks_the_plugin_in_between_and_answers_it(notes):
-    command = [sys.executable, "-m", "openclaw_memory", "hook", "opencode", "session.compacting"]
-    given = {"sessionID": SESSION, "messages": TALK, "settings": DOCUMENTED}
-    with subprocess.Popen(
-        [*command, "--workspace", str(notes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        process.stdin.write(f"{json.dumps(given)}\n")
-        process.stdin.flush()
-        assert "the ferry to Texel" in json.loads(process.stdout.readline())["ask"]
-        process.stdin.write(f"{json.dumps({'reply': NOTE})}\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline()) == {"flush": "saved"}
+def started(notes, *arguments):
+    command = [sys.executable, "-m", "openclaw_memory", "hook", "opencode", *arguments, "--workspace", str(notes)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def exchanged(process, given):
+    process.stdin.write(f"{json.dumps(given)}\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def test_a_process_of_one_event_asks_the_plugin_in_between_and_answers_it(notes):
+    with started(notes, "session.compacting") as process:
+        given = {"sessionID": SESSION, "messages": TALK, "settings": DOCUMENTED}
+        assert "the ferry to Texel" in exchanged(process, given)["ask"]
+        assert exchanged(process, {"reply": NOTE}) == {"flush": "saved"}
+    assert process.returncode == 0
+
+
+def test_a_process_that_stays_answers_a_message_while_a_flush_waits_for_its_model(notes):
+    settings = notes / "settings.toml"
+    settings.touch()
+    with started(notes, "--config", str(settings)) as process:
+        assert "notices" in exchanged(process, {"id": 0, "event": "session.created", "sessionID": SESSION})
+        flush = {"id": 1, "event": "session.compacting", "sessionID": SESSION, "messages": TALK}
+        asked = exchanged(process, flush)
+        assert (asked["id"], "the ferry to Texel" in asked["ask"]) == (1, True)
+        message = {"event": "chat.message", "sessionID": "another", "text": "Which harbour is it?"}
+        intent = exchanged(process, {"id": 2, **message})
+        assert "Which harbour is it?" in intent["ask"]
+        answered = exchanged(process, {"question": intent["question"], "error": "the service is down"})
+        assert answered["question"] > intent["question"]  # which is the second try
+        answered = exchanged(process, {"question": answered["question"], "reply": "nonsense"})
+        assert (answered["id"], "Den Helder" in answered["recalled"]) == (2, True)
+        assert answered["notices"] == ["nothing is suggested for a message: " + NONSENSE]
+        settings.write_text("[defaults.compaction]\nkeep_recent_tokens = 7\n")
+        started_anew = exchanged(process, {"id": 3, "event": "session.created", "sessionID": "another"})
+        assert started_anew["notices"] == [
+            "compaction.keep_recent_tokens is set and not read: this program does not use it"
+        ]
+        assert exchanged(process, {"question": asked["question"], "reply": NOTE}) == {"flush": "saved", "id": 1}
+        assert exchanged(process, {"id": 4, "event": "none"}) == {"id": 4}
     assert process.returncode == 0
 
 
