@@ -10,8 +10,6 @@ import lazy_loader
 from openclaw_memory.errors import MissingExtraError
 
 if find_spec("mcp") is None:
-    raise MissingExtraError(
-        'openclaw_memory_mcp needs the MCP SDK: pip install ".[mcp]" in a checkout of openclaw_memory'
-    )
+    raise MissingExtraError('openclaw_memory_mcp needs the MCP SDK: pip install ".[mcp]" in its checkout')
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

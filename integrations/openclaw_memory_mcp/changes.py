@@ -49,11 +49,7 @@ class Changes:
         self._connections: dict[Connection, set[str]] = {}
 
     def list_subscriptions(self, context: ServerRequestContext) -> set[str]:
-        """Return the addresses that an older client has subscribed to, which may be changed.
-
-        Args:
-            context: That of any of its requests.
-        """
+        """Return the addresses that an older client has subscribed to, which may be changed."""
         # The context of a handler offers no way to what lasts as long as its connection.
         connection = context.session._connection
         if connection not in self._connections:

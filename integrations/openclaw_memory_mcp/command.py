@@ -22,8 +22,8 @@ PORT = 8765
     "--token",
     metavar="TEXT",
     envvar="OPENCLAW_MEMORY_TOKEN",
-    help="With --http: what clients must send; OPENCLAW_MEMORY_TOKEN in the environment does not show in lists of "
-    "processes.",
+    help="With --http: what clients must send, by default a new one that is shown once; OPENCLAW_MEMORY_TOKEN in the "
+    "environment does not show in lists of processes.",
 )
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="With --http: a further name of it.")
 @with_place
@@ -43,7 +43,8 @@ def mcp(
     """Serve the memory to MCP clients, until they are done.
 
     A client starts this itself: its settings name the command `openclaw-memory`, and the arguments `mcp`,
-    `--workspace` and the folder. With --http it serves several clients, at http://127.0.0.1:8765/mcp.
+    `--workspace` and the folder. With --http it serves several clients, at http://127.0.0.1:8765/mcp, that send its
+    token.
 
     Example: openclaw-memory mcp --workspace notes
     """
@@ -58,9 +59,15 @@ def mcp(
     with place.open(stays=True) as memory:
         server = MemoryServer(memory, session_key=session_key, include=include)
         if http:
-            serve_http(
-                server, host=host, port=port, token=token, hosts=hosts, started=lambda url: show_note(f"serving {url}")
-            )
+            from secrets import token_urlsafe
+
+            secret = token_urlsafe(32) if token is None else token
+            hint = f"; clients send the header Authorization: Bearer {secret}" if token is None else ""
+
+            def announce(url: str) -> None:
+                show_note(f"serving {url}{hint}")
+
+            serve_http(server, host=host, port=port, token=secret, hosts=hosts, started=announce)
         else:
             serve_stdio(server)
     return 0

@@ -5,16 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
+import mcp_types as types
 from mcp import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    Annotations,
-    ListResourcesResult,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextResourceContents,
-)
+from mcp_types import INVALID_PARAMS
 
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.tools import find_audience
@@ -26,13 +19,13 @@ MOST_LINES = 5_000  # of one answer to a read: more than that fills a model's co
 
 # A client may put anything readable into `path`; `{+path}` keeps its slashes.
 TEMPLATES = (
-    ResourceTemplate(
+    types.ResourceTemplate(
         uri_template=f"{SCHEME}:///{{+path}}",
         name="note",
         title="A note or a transcript",
         description="A memory file by its path: MEMORY.md, memory/2026-11-21.md.",
     ),
-    ResourceTemplate(
+    types.ResourceTemplate(
         uri_template=f"{SCHEME}:///{{+path}}#L{{start}}-L{{end}}",
         name="lines",
         title="Lines of a note or a transcript",
@@ -45,9 +38,6 @@ def make_uri(path: str) -> str:
     """Return the address of a memory file: `memory:///memory/2026-11-21.md`.
 
     The host is empty: clients put hosts into lower case, and a name of a file is not to be changed.
-
-    Args:
-        path: The path of the file, relative to the workspace.
     """
     return f"{SCHEME}:///{quote(path)}"
 
@@ -67,7 +57,7 @@ def parse_uri(uri: str) -> str:
     return place
 
 
-def list_resources(memory: Memory, session_key: str | None, cursor: str | None) -> ListResourcesResult:
+def list_resources(memory: Memory, session_key: str | None, cursor: str | None) -> types.ListResourcesResult:
     """Return a page of the files that the readers of a session may be shown, by path.
 
     Args:
@@ -80,16 +70,11 @@ def list_resources(memory: Memory, session_key: str | None, cursor: str | None) 
     files = sorted((file for file in files if file.path > (cursor or "")), key=lambda file: file.path)
     page = files[:PAGE]
     more = page[-1].path if len(files) > PAGE else None
-    return ListResourcesResult(resources=[_make_resource(file) for file in page], next_cursor=more)
+    return types.ListResourcesResult(resources=[_make_resource(file) for file in page], next_cursor=more)
 
 
-def read(memory: Memory, session_key: str | None, uri: str) -> ReadResourceResult:
+def read(memory: Memory, session_key: str | None, uri: str) -> types.ReadResourceResult:
     """Return the text of a file, or of some of its lines, masked by the policies.
-
-    Args:
-        memory: The memory.
-        session_key: The session.
-        uri: The address.
 
     Raises:
         MCPError: There is no such file, or it is not for these readers.
@@ -106,36 +91,29 @@ def read(memory: Memory, session_key: str | None, uri: str) -> ReadResourceResul
     if excerpt.next_start is not None and not is_part:
         first, last = excerpt.next_start, excerpt.next_start + MOST_LINES - 1
         text += f"\n\n… goes on at {make_uri(excerpt.path)}#L{first}-L{last}\n"
-    contents = TextResourceContents(uri=uri, mime_type=_get_mime_type(excerpt.path), text=text)
-    return ReadResourceResult(contents=[contents])
+    contents = types.TextResourceContents(uri=uri, mime_type=_get_mime_type(excerpt.path), text=text)
+    return types.ReadResourceResult(contents=[contents])
 
 
 def check_shown(memory: Memory, session_key: str | None, uri: str) -> None:
     """Check that the readers of a session may see the file of an address.
-
-    Args:
-        memory: The memory.
-        session_key: The session.
-        uri: The address.
 
     Raises:
         MCPError: They may not.
     """
     path = parse_uri(uri).partition("#L")[0]
     if not find_audience(memory, session_key).may_see(path):
-        raise MCPError(
-            INVALID_PARAMS, f"{path} is private, and others read along here: it is shown in direct chats alone"
-        )
+        raise MCPError(INVALID_PARAMS, f"{path} is private, and others read along here: shown in direct chats alone")
 
 
-def _make_resource(file: MemoryFile) -> Resource:
+def _make_resource(file: MemoryFile) -> types.Resource:
     changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-    return Resource(
+    return types.Resource(
         uri=make_uri(file.path),
         name=file.path,
         mime_type=_get_mime_type(file.path),
         size=file.size,
-        annotations=Annotations(last_modified=changed.isoformat(timespec="seconds").replace("+00:00", "Z")),
+        annotations=types.Annotations(last_modified=changed.isoformat(timespec="seconds").replace("+00:00", "Z")),
     )
 
 

@@ -18,16 +18,9 @@ from typing import Any, cast
 
 import anyio
 import anyio.to_thread
+import mcp_types as types
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCNotification,
-    jsonrpc_message_adapter,
-)
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory_mcp.server import MemoryServer
@@ -35,6 +28,9 @@ from openclaw_memory_mcp.server import MemoryServer
 PATH = "/mcp"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAITING_LINES = 8  # that were read and not answered yet; the client waits with the next
+MAX_BODY_BYTES, MAX_HEADER_BYTES = 4_000_000, 32_000  # of a request
+REQUEST_SECONDS = 10.0  # in which a request has to arrive whole
+MAX_CONNECTIONS = 100  # at once; a further one is answered with the status 503
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _END_SECONDS = 2  # what is under way at the end may take so long
@@ -44,9 +40,6 @@ def serve_stdio(server: MemoryServer) -> None:
     """Serve the client at the other end of stdin and stdout until it goes, or SIGTERM or SIGINT comes.
 
     On stdout there is the protocol alone: whatever else is printed goes to stderr.
-
-    Args:
-        server: The server.
     """
 
     async def serve() -> None:
@@ -74,7 +67,7 @@ def serve_http(
     *,
     host: str = "127.0.0.1",
     port: int = 8765,
-    token: str | None = None,
+    token: str,
     hosts: Collection[str] = (),
     started: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -84,17 +77,15 @@ def serve_http(
         server: The server.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        token: The token that clients send as `Authorization: Bearer TOKEN`. Beyond loopback there must be one.
+        token: The token that clients send as `Authorization: Bearer TOKEN`.
         hosts: Further names by which clients reach it: a request that names any other one is refused, since a web page
             may have a browser send it.
         started: Called with the URL once it listens.
 
     Raises:
-        ConfigError: It would be open to others without a token, or the address cannot be listened on.
+        ConfigError: The token guards nothing, or the address cannot be listened on.
     """
-    if host not in LOOPBACK and not token:
-        raise ConfigError(f"host {host!r} is open to other machines: give a token, or leave the host at 127.0.0.1")
-    if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
+    if not (token.isascii() and token.isprintable() and token.strip()):
         raise ConfigError("the token is empty, or has characters that a header cannot carry: use letters and digits")
     listening = _listen(host, port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{PATH}"
@@ -105,11 +96,32 @@ def serve_http(
 async def _serve_http(
     server: MemoryServer,
     listening: socket.socket,
-    token: str | None,
+    token: str,
     hosts: Collection[str],
     started: Callable[[], None],
 ) -> None:
+    import h11
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Timed(H11Protocol):
+        """A connection that is closed where a request does not arrive whole in time."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._await_request()
+
+        def on_response_complete(self) -> None:
+            self._deadline.cancel()
+            self._await_request()
+            super().on_response_complete()
+
+        def _await_request(self) -> None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._check_request)
+
+        def _check_request(self) -> None:
+            if self.conn.their_state in {h11.IDLE, h11.SEND_BODY}:
+                self.transport.abort()
 
     class Listening(uvicorn.Server):
         """One that leaves signals to us: it would raise them again once it has ended."""
@@ -127,12 +139,20 @@ async def _serve_http(
         allowed_hosts=[*names, *(f"{name}:*" for name in names)],
         allowed_origins=[f"http://{name}{port}" for name in names for port in ("", ":*")],
     )
-    app: Any = server.protocol.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-    if token is not None:
-        app = _with_token(app, token)
+    app = server.protocol.streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=MAX_BODY_BYTES
+    )
     # No log of its own: it would print requests on stdout.
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, log_level="warning", timeout_graceful_shutdown=_END_SECONDS
+        _with_token(app, token),
+        http=Timed,
+        ws="none",
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        limit_concurrency=MAX_CONNECTIONS,
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=_END_SECONDS,
     )
     http = Listening(config)
 
@@ -149,12 +169,11 @@ async def _serve_http(
 
 def _with_token(app: Any, token: str) -> Any:
     """Return an ASGI app that answers only requests that carry the token."""
-    expected = f"Bearer {token}".encode()
 
     async def check_token(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            header = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(header, expected):
+            scheme, _, credentials = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(credentials.strip(), token.encode()):
                 headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
                 await send({"type": "http.response.body", "body": b"send the token as Authorization: Bearer TOKEN\n"})
@@ -221,14 +240,14 @@ async def _read_requests(lines: AsyncIterator[str], stdout: _Stdout) -> AsyncIte
     """Yield the lines that are messages, and answer the others: the SDK drops them, and their sender would wait."""
     async for line in lines:
         message = _read_message(line) if line.strip() else None
-        if isinstance(message, JSONRPCError):
+        if isinstance(message, types.JSONRPCError):
             await stdout.write(message.model_dump_json() + "\n")
             await stdout.flush()
         elif message is not None:
             yield message
 
 
-def _read_message(line: str) -> str | JSONRPCError | None:
+def _read_message(line: str) -> str | types.JSONRPCError | None:
     """Return a line as a message that parses, or the error to answer with; None for a broken answer.
 
     Half an emoji, which JavaScript sends where it cuts a text, becomes U+FFFD.
@@ -238,8 +257,10 @@ def _read_message(line: str) -> str | JSONRPCError | None:
     try:
         text = _LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(line), ensure_ascii=False))
     except (ValueError, RecursionError) as error:
-        return JSONRPCError(
-            jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=f"this line is no JSON: {error}")
+        return types.JSONRPCError(
+            jsonrpc="2.0",
+            id=None,
+            error=types.ErrorData(code=types.PARSE_ERROR, message=f"this line is no JSON: {error}"),
         )
     if _is_message(text):
         return text
@@ -247,11 +268,11 @@ def _read_message(line: str) -> str | JSONRPCError | None:
     if "method" not in fields and fields.keys() & {"result", "error"}:
         return None  # an answer to an answer would go back and forth
     request_id = fields.get("id")
-    return JSONRPCError(
+    return types.JSONRPCError(
         jsonrpc="2.0",
         id=request_id if isinstance(request_id, int | str) and not isinstance(request_id, bool) else None,
-        error=ErrorData(
-            code=INVALID_REQUEST,
+        error=types.ErrorData(
+            code=types.INVALID_REQUEST,
             message="this line is no request: send one JSON object a line, with jsonrpc, an id that is a string or a "
             "whole number, a method that is a string, and params that are an object",
         ),
@@ -260,11 +281,11 @@ def _read_message(line: str) -> str | JSONRPCError | None:
 
 def _is_message(text: str) -> bool:
     try:
-        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         return False
     # A request with an id that is none parses as a notification, which nobody answers.
-    return not (isinstance(message, JSONRPCNotification) and "id" in json.loads(text))
+    return not (isinstance(message, types.JSONRPCNotification) and "id" in json.loads(text))
 
 
 async def _read_stdin() -> AsyncIterator[str]:

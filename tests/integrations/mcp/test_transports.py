@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import json
-import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,9 +16,11 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from uninstalled import ROOT, run_without
+from openclaw_memory_mcp.transports import MAX_CONNECTIONS
+from uninstalled import make_environment, run_without
 
 TOKEN = "open-sesame"
+RUN = "from openclaw_memory_mcp import transports; from openclaw_memory.cli import main; transports.{}; main()"
 GROUP = {"OpenClaw-Session-Key": "agent:main:telegram:group:42"}
 HELLO = {
     "jsonrpc": "2.0",
@@ -28,18 +30,16 @@ HELLO = {
 }
 
 
-def environment():
-    paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
-
 def arguments(notes, *options):
     return [sys.executable, "-m", "openclaw_memory", "mcp", "--workspace", str(notes), *options]
 
 
 @contextlib.contextmanager
-def started(notes, *options, **pipes):
-    process = subprocess.Popen(arguments(notes, *options), env=environment(), text=True, **pipes)
+def started(notes, *options, changed="", **pipes):
+    command = arguments(notes, *options)
+    if changed:  # in place of `-m openclaw_memory`
+        command[1:3] = ["-c", RUN.format(changed)]
+    process = subprocess.Popen(command, env=make_environment(), text=True, **pipes)
     try:
         yield process
     finally:
@@ -59,7 +59,9 @@ def say(process, *messages):
 @pytest.mark.nightly
 async def test_over_stdin_and_stdout_a_client_searches_writes_and_leaves(notes):
     command, *rest = arguments(notes)
-    async with Client(stdio_client(StdioServerParameters(command=command, args=rest, env=environment()))) as client:
+    async with Client(
+        stdio_client(StdioServerParameters(command=command, args=rest, env=make_environment()))
+    ) as client:
         found = (await client.call_tool("memory_search", {"query": "Who has the spare key?"})).structured_content
         assert "Groen" in found["results"][0]["snippet"]
         assert (await client.call_tool("memory_append", {"text": "The caterer is Brandt."})).structured_content[
@@ -220,6 +222,8 @@ async def test_a_header_hides_what_is_private_from_one_client_alone(url):
         ({}, 200),
         ({"Authorization": ""}, 401),
         ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": f"bearer {TOKEN}"}, 200),
+        ({"Authorization": f"Basic {TOKEN}"}, 401),
         ({"Host": "evil.example"}, 421),
         ({"Host": "memory.example"}, 200),
         ({"Origin": "http://evil.example"}, 403),
@@ -231,9 +235,42 @@ def test_only_who_may_is_answered(url, headers, status):
     assert httpx.post(url, json=HELLO, headers=sent, timeout=20).status_code == status
 
 
-def test_other_machines_are_let_in_with_a_token_alone(run, notes):
-    outcome = run("mcp", "--workspace", notes, "--http", "--host", "0.0.0.0")
-    assert (outcome.code, "give a token" in outcome.err) == (2, True)
+def test_a_token_is_made_and_shown_once_where_none_is_given(notes):
+    with started(notes, "--http", "--port", "0", stderr=subprocess.PIPE) as process:
+        url, token = re.search(r"serving (\S+); .* Bearer (\S+)", process.stderr.readline()).groups()
+        for sent, content, status in (
+            ("wrong", "", 401),
+            (token, json.dumps(HELLO), 200),
+            (token, " " * 4_000_001, 413),
+        ):
+            headers = {"Authorization": f"Bearer {sent}", "Accept": "application/json, text/event-stream"}
+            headers["Content-Type"] = "application/json"
+            assert httpx.post(url, content=content, headers=headers, timeout=20).status_code == status
+
+
+def test_a_request_that_does_not_arrive_whole_or_has_no_end_of_headers_ends_its_connection(notes):
+    with started(notes, "--http", "--port", "0", stderr=subprocess.PIPE, changed="REQUEST_SECONDS = 0.5") as process:
+        place = httpx.URL(re.search(r"http://\S+/mcp", process.stderr.readline())[0])
+        large = b"POST /mcp HTTP/1.1\r\nPadding: " + b"a" * 40_000
+        unfinished = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+        for part in (b"", b"POST /mcp HT", unfinished, large):
+            heard = b""
+            with socket.create_connection((place.host, place.port), timeout=20) as slow:
+                slow.sendall(part)
+                with contextlib.suppress(ConnectionResetError):
+                    while more := slow.recv(4096):
+                        heard += more
+            assert (b" 400 Bad Request" in heard) is (part is large)
+
+
+def test_more_connections_than_are_served_are_told_so(url):
+    place, headers = httpx.URL(url), {"Authorization": f"Bearer {TOKEN}"}
+    with contextlib.ExitStack() as idle:
+        for _ in range(MAX_CONNECTIONS):
+            idle.enter_context(socket.create_connection((place.host, place.port), timeout=20))
+        assert httpx.get(url, headers=headers, timeout=20).status_code == 503
+    while httpx.post(url, json=HELLO, timeout=20).status_code != 401:
+        pass
 
 
 def test_a_port_that_is_taken_is_named(run, notes, url):
