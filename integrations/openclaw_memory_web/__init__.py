@@ -11,8 +11,6 @@ from openclaw_memory.errors import MissingExtraError
 
 for _needed in ("starlette", "uvicorn", "jinja2", "markdown_it"):
     if find_spec(_needed) is None:
-        raise MissingExtraError(
-            f'openclaw_memory_web needs {_needed}: pip install ".[web]" in a checkout of openclaw_memory'
-        )
+        raise MissingExtraError(f'openclaw_memory_web needs {_needed}: pip install ".[web]" in its checkout')
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

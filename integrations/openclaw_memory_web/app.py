@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import posixpath
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -22,57 +23,38 @@ from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundErr
 from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
-from openclaw_memory.types import SearchResult
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from starlette.requests import Request
 
 RESULTS, MOST_WEAK = 10, 3
 RECENT = 20  # files on the first page
 LINES = 1_000  # of a note on one page
-LISTED = 200  # days' files, or records, on one page
+# Files that take long to list are listed again only after ten times as long: a page may show the list from before.
+LONG_SECONDS, LASTS = 0.1, 10
+LISTED = 200  # days' files, records, or lines of a plan, on one page
 # Of a plan, so many steps are shown with what goes, and so many lines of each; the others are named.
 SHOWN_STEPS, SHOWN_LINES = 50, 20
 _FOLDER = Path(__file__).parent
 _STATUS = ((NotFoundError, 404), (ConflictError, 409), (PathNotAllowedError, 403), (PolicyError, 403))
-# How `SearchResult.parts` names what speaks for a place, and what a person calls it.
-_REASONS = {
-    "keyword": "keywords",
-    "text_score": "keywords",
-    "overlap": "words that it shares with the question",
-    "words": "words like those of the question",
-    "meaning": "likeness of meaning",
-    "vector_score": "likeness of meaning",
-    "pairs": "words side by side",
-    "exact": "exact names",
-    "date": "the day asked for",
-    "name": "the name asked for",
-    "tokens": "likeness word by word",
-}
-_LEAST_REASON = 0.05  # a share of less says nothing
 
-KINDS = ("day", "note", "record", "document", "transcript", "snapshot")
 TYPES = ("preference", "fact", "decision", "entity", "reminder", "other")
 
 
-class Found(NamedTuple):
-    """A result to show: its lines, the address of its note, and the reasons for it, the strongest first."""
-
-    result: SearchResult
-    lines: Sequence[Any]
-    address: str
-    reasons: Sequence[tuple[str, float]]
-
-
-def create_app(memory: Memory, *, token: str, hosts: Collection[str]) -> Guard:
+def create_app(
+    memory: Memory, *, token: str, hosts: Collection[str], entered: Callable[[], None] = lambda: None
+) -> Guard:
     """Return the page of a memory as an ASGI app.
 
     Args:
         memory: The memory, all of which it shows, as policies let it be shown.
         token: The `token` in the address to open. It works once.
         hosts: The host names to accept from a browser, each with its port: `127.0.0.1:8000`.
+        entered: Called once the token is used.
     """
     pages = _Pages(memory)
     routes = [
@@ -88,14 +70,14 @@ def create_app(memory: Memory, *, token: str, hosts: Collection[str]) -> Guard:
         Mount("/static", StaticFiles(directory=_FOLDER / "static")),
         Route("/{path:path}", pages.make_endpoint(refuse_path)),
     ]
-    return Guard(Starlette(routes=routes), token=token, hosts=hosts)
+    return Guard(Starlette(routes=routes), token=token, hosts=hosts, entered=entered)
 
 
 class _Request:
     """One request: its fields, the memory, and the templates."""
 
-    def __init__(self, memory: Memory, pages: Environment, request: Request) -> None:
-        self.memory, self._pages, self._request = memory, pages, request
+    def __init__(self, memory: Memory, files: _Files, pages: Environment, request: Request) -> None:
+        self.memory, self.files, self._pages, self._request = memory, files, pages, request
         self.form: Mapping[str, str] | None = request.scope.get("form")
         self.given: Mapping[str, str] = request.query_params if self.form is None else self.form
         # Part of a page is for htmx alone; a browser that goes back asks for all of it.
@@ -119,11 +101,35 @@ class _Request:
         return RedirectResponse(address, 303)
 
 
+class _Files:
+    """The files of a memory, listed and read again only where they may have changed."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._listing, self._good_until = memory, memory.workspace.scan(), 0.0
+        self._items: tuple[object, Sequence[Any]] = None, ()
+
+    def scan(self) -> Any:
+        """Scan the workspace, or return the scan of a moment ago where that takes long."""
+        if (started := time.monotonic()) >= self._good_until:
+            self._listing = self._memory.workspace.scan()
+            seconds = time.monotonic() - started
+            self._good_until = started + seconds * LASTS if seconds > LONG_SECONDS else 0.0
+        return self._listing
+
+    def list_items(self) -> Sequence[Any]:
+        """List the items of the memory, the newest first; a list that takes long is kept until a file changes."""
+        if self._items[0] is not (scan := self.scan()):
+            started = time.monotonic()
+            items = sorted(self._memory.control.inspect(), key=get_last_day, reverse=True)
+            self._items = scan if time.monotonic() - started > LONG_SECONDS else None, items
+        return self._items[1]
+
+
 class _Pages:
     """The templates, and a memory to show with them."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory, self._files = memory, _Files(memory)
         self._pages = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
@@ -138,7 +144,7 @@ class _Pages:
         """Return the endpoint of a page, run in a thread; an error of the library is a page."""
 
         def handle_request(request: Request) -> Response:
-            page = _Request(self._memory, self._pages, request)
+            page = _Request(self._memory, self._files, self._pages, request)
             try:
                 with acting_as("web"):
                     return answer(page)
@@ -156,7 +162,7 @@ def show_home(request: _Request) -> Response:
     if request.is_part or query:
         page = "found.html" if request.is_part else "home.html"
         return request.show(page, query=query, recent=(), **_search(request.memory, query))
-    files = request.memory.workspace.scan().files
+    files = request.files.scan().files
     recent = sorted(files, key=lambda file: file.mtime_ns, reverse=True)[:RECENT]
     return request.show("home.html", query="", recent=recent, files=len(files), found=(), results=None, trouble=None)
 
@@ -206,21 +212,13 @@ def show_editor(request: _Request) -> Response:
 def show_days(request: _Request) -> Response:
     """Show the memory by day, the newest first."""
     kind, skipped = request.get_text("kind"), request.get_number("from", 1) - 1
-    items = request.memory.control.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
+    items = [item for item in request.files.list_items() if kind in {"", item.kind}]
     page = items[skipped : skipped + LISTED]
-    by_day = [(day, list(some)) for day, some in groupby(page, lambda item: str(item.last_date or item.changed.date()))]
+    by_day = [(str(day), list(some)) for day, some in groupby(page, get_last_day)]
     after = skipped + LISTED + 1 if len(items) > skipped + LISTED else None
     before = max(1, skipped - LISTED + 1) if skipped else None
-    return request.show(
-        "days.html",
-        days=by_day,
-        kind=kind,
-        kinds=KINDS,
-        count=len(items),
-        after=after,
-        before=before,
-        first=skipped + 1,
-    )
+    values: dict[str, Any] = {"days": by_day, "kind": kind, "count": len(items), "first": skipped + 1}
+    return request.show("days.html", after=after, before=before, **values)
 
 
 def show_records(request: _Request) -> Response:
@@ -265,9 +263,9 @@ def show_forget(request: _Request) -> Response:
     if request.form is None:
         plan = request.memory.control.forget(**selection).plan
         texts = [_read_doomed(request.memory, step.path, step.spans) for step in plan.steps[:SHOWN_STEPS]]
-        return request.show("forget.html", wanted=fields, plan=plan, texts=texts, receipt=None)
+        return request.show("forget.html", wanted=fields, plan=plan, texts=texts, receipt=None, most=LISTED)
     receipt = request.memory.control.forget(**selection, dry_run=False, expected=request.get_text("seen"))
-    return request.show("forget.html", wanted=fields, plan=None, receipt=receipt)
+    return request.show("forget.html", wanted=fields, plan=None, receipt=receipt, most=LISTED)
 
 
 def show_status(request: _Request) -> Response:
@@ -300,6 +298,12 @@ def show_access(request: _Request) -> Response:
 
 def _make_page_link(fields: Mapping[str, str], first: int) -> str:
     return f"/access?{urlencode({**{name: text for name, text in fields.items() if text}, 'from': first})}"
+
+
+def get_last_day(item: Any) -> date:
+    """Return the latest day of an item: of its text, or else of its last change."""
+    day: date = item.last_date or item.changed.date()
+    return day
 
 
 def refuse_path(_: _Request) -> Response:
@@ -348,19 +352,11 @@ def _search(memory: Memory, query: str) -> dict[str, Any]:
     except OpenClawMemoryError as error:  # while somebody types, an error stands where the results would
         return {"found": (), "results": None, "trouble": str(error)}
     matches = [
-        Found(
-            result,
-            number_result(result, question.text),
-            make_address(result.path, result.citation.rpartition("#")[2]),
-            sorted(
-                (
-                    (words, min(1.0, result.parts[name]))
-                    for name, words in _REASONS.items()
-                    if result.parts.get(name, 0) > _LEAST_REASON
-                ),
-                key=lambda reason: -reason[1],
-            ),
-        )
+        {
+            "result": result,
+            "lines": number_result(result, question.text),
+            "address": make_address(result.path, result.citation.rpartition("#")[2]),
+        }
         for result in sorted(results, key=lambda result: result.confidence)  # strong, then weak
     ]
     strong = sum(result.confidence == "strong" for result in results)

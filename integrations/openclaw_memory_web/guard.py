@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl
@@ -45,14 +45,16 @@ class Guard:
     and which is sent with no request from another site. A form has to hold a second token, which only these pages know.
     """
 
-    def __init__(self, app: Any, *, token: str, hosts: Collection[str]) -> None:
+    def __init__(self, app: Any, *, token: str, hosts: Collection[str], entered: Callable[[], None]) -> None:
         """Guard an app.
 
         Args:
             app: The ASGI app.
             token: The `token` in the address to open.
             hosts: The host names to accept, each with its port.
+            entered: Called once the token is used.
         """
+        self._entered = entered
         self._app, self._token, self._hosts = app, token, frozenset(hosts)
         self._session = secrets.token_urlsafe(32)
         self._form_token = hmac.new(self._session.encode(), b"form", hashlib.sha256).hexdigest()
@@ -74,7 +76,7 @@ class Guard:
 
         if headers.get("host", "").lower() not in self._hosts:
             await _send_text(send_guarded, 421, "This server answers to its own address alone.")
-        elif scope["method"] == "GET" and (token := _get_parameter(scope, TOKEN)) is not None:
+        elif scope["method"] == "GET" and (token := _read_query(scope).get(TOKEN)) is not None:
             await self._enter(token, headers, send_guarded)
         elif not self._is_known(headers):
             await _send_text(
@@ -100,6 +102,7 @@ class Guard:
             await _send_text(send, 403, "This address was used already, or is not the one that was printed.")
             return
         self._token = ""
+        self._entered()
         cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
         start = [*_HTML, (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": start})
@@ -143,9 +146,8 @@ class Guard:
         await self._app({**scope, "form_token": self._form_token, "form": form}, receive, send)
 
 
-def _get_parameter(scope: Any, name: str) -> str | None:
-    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    return next((value for key, value in pairs if key == name), None)
+def _read_query(scope: Any) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
 async def _send_text(send: Any, status: int, words: str) -> None:

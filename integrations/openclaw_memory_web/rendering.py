@@ -43,23 +43,12 @@ class Line:
 
 
 def number_lines(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
-    """Return the lines of an excerpt.
-
-    Args:
-        text: The excerpt.
-        start: The number of its first line.
-        cited: The lines to mark.
-    """
+    """Return the lines of an excerpt."""
     return [Line(number, line, _is_in(number, cited)) for number, line in enumerate(text.split("\n"), start)]
 
 
 def number_result(result: SearchResult, query: str) -> list[Line]:
-    """Return the lines of a result with their numbers, and the words of the question marked.
-
-    Args:
-        result: The result.
-        query: The question.
-    """
+    """Return the lines of a result with their numbers, and the words of the question marked."""
     numbers: list[int | None] = []
     for first, last in result.spans:
         numbers += [*([None] if numbers else []), *range(first, last + 1)]
@@ -72,12 +61,7 @@ def number_result(result: SearchResult, query: str) -> list[Line]:
 
 
 def mark_words(text: str, query: str) -> Markup:
-    """Return a text with the words of a question in `<mark>`.
-
-    Args:
-        text: The text.
-        query: The question.
-    """
+    """Return a text with the words of a question in `<mark>`."""
     parts = enumerate(split_at_query_words(text, query))
     return Markup("").join(Markup("<mark>{}</mark>").format(part) if at % 2 else part for at, part in parts)
 

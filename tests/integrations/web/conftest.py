@@ -1,5 +1,6 @@
 """What the tests of the page share: a memory with something of every kind, and a browser that has opened the address."""
 
+import html
 import re
 from urllib.parse import urlsplit
 
@@ -43,6 +44,10 @@ class Page:
         answer = self.client.get(address, **given)
         assert answer.status_code == status, answer.text
         return answer.text
+
+    def read(self, address, status=200, **given):
+        """The text of a page as it is read."""
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", self.get(address, status, **given))).split())
 
     def form(self, address, action):
         """The hidden fields of the form of a page."""

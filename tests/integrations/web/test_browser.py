@@ -1,46 +1,67 @@
 """The command in a real process, and its page in Chromium: typing, opening, editing, forgetting, both themes and widths."""
 
-import os
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from contrast import POOR
-from uninstalled import ROOT, run_without
+from openclaw_memory_web import server
+from uninstalled import make_environment, run_without
 
 THEMES, WIDTHS = ("light", "dark"), (390, 1440)
 # What Chromium asks the network for by itself is switched off; its sandbox is not for the root user of a container.
 
 
 @contextmanager
-def served(folder, *options):
+def served(folder, *options, **variables):
     """The command, and the address that it prints."""
-    paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-m", "openclaw_memory", "web", "--workspace", str(folder), "--no-browser", *options]
+    options = options or ("--no-browser",)
+    command = [sys.executable, "-m", "openclaw_memory", "web", "--workspace", str(folder), *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:
+    with subprocess.Popen(command, env=make_environment(**variables), text=True, **pipes) as process:
         try:
             yield process, re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())[0]
         finally:
             process.kill()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.sampled(1)
-def test_the_command_prints_its_address_answers_and_ends_cleanly(memory, how):
+@contextmanager
+def opened_by_browser(memory, tmp_path):
+    """The command with a program as its browser, the address, and the file that this was started with."""
+    started, browser = tmp_path / "started", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {started}.new\nmv {started}.new {started}\n', encoding="utf-8")
+    browser.chmod(0o700)
+    with served(memory.workspace.root, "--port", "0", BROWSER=f"{browser} %s") as (process, url):
+        while not started.exists():
+            assert process.poll() is None
+        address = started.read_text(encoding="utf-8").strip()
+        assert url.partition("=")[2] not in address
+        yield process, url, Path(url2pathname(urlsplit(address).path))
+
+
+@pytest.mark.parametrize(("end", "is_used"), [(signal.SIGTERM, True), (signal.SIGINT, False)])
+def test_a_browser_is_started_with_a_file_of_the_users_that_goes_once_used_or_at_the_end(
+    memory, tmp_path, end, is_used
+):
     import httpx
 
-    with served(memory.workspace.root) as (process, url), httpx.Client() as client:
-        assert client.get(url).status_code == 200
-        assert "Groen" in client.get(url.partition("?")[0], params={"q": "spare key"}).text
-        process.send_signal(how)
-        assert process.wait(20) == 0
-        assert process.stderr.read() == ""
+    with opened_by_browser(memory, tmp_path) as (process, url, file), httpx.Client() as client:
+        assert (file.stat().st_mode & 0o777, f'content="0; url={url}"' in file.read_text("utf-8")) == (0o600, True)
+        if is_used:
+            assert client.get(url).status_code == 200
+            assert not file.exists()
+            assert "Groen" in client.get(url.partition("?")[0], params={"q": "spare key"}).text
+        process.send_signal(end)
+        assert (process.wait(20), process.stderr.read(), file.exists()) == (0, "", False)
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn", "jinja2", "markdown_it"])
@@ -56,6 +77,21 @@ print(CliRunner().invoke(commands, ["web", "--no-browser"]).exception)
     assert 'pip install ".[web]"' in said
 
 
+@pytest.mark.parametrize(
+    "part", ["", "GET / HT", "POST /forget HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nkey"]
+)
+def test_a_request_that_does_not_arrive_whole_ends_its_connection(memory, monkeypatch, part):
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.2)
+    addresses = queue.Queue()
+    threading.Thread(target=server.serve, args=[memory], kwargs={"started": addresses.put}, daemon=True).start()
+    place = urlsplit(addresses.get(timeout=20))
+    with socket.create_connection((place.hostname, place.port), timeout=20) as slow:
+        slow.sendall(part.encode())
+        with suppress(ConnectionResetError):
+            while slow.recv(4096):
+                pass
+
+
 def test_a_port_that_is_taken_is_said(memory, run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -63,22 +99,23 @@ def test_a_port_that_is_taken_is_said(memory, run):
     assert (outcome.code, f"port {port}" in outcome.err) == (2, True)
 
 
-def watched(context, url):
+def watched(context, url, *others):
     """A page, and what goes wrong in it: errors, refusals of its policy, requests to anywhere else."""
     page, trouble = context.new_page(), []
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.on("console", lambda said: trouble.append(said.text) if said.type in {"error", "warning"} else None)
     page.on("response", lambda got: trouble.append(f"{got.status} {got.url}") if got.status >= 400 else None)
-    page.on("request", lambda asked: None if asked.url.startswith(url.partition("?")[0]) else trouble.append(asked.url))
+    own = (url.partition("?")[0], *others)
+    page.on("request", lambda asked: None if asked.url.startswith(own) else trouble.append(asked.url))
     return page, trouble
 
 
 @pytest.mark.site
-def test_somebody_searches_opens_edits_and_forgets(memory, chromium):
+def test_somebody_comes_from_the_file_searches_opens_edits_and_forgets(memory, tmp_path, chromium):
     folder = memory.workspace.root
-    with served(folder) as (_, url), chromium.new_context() as context:
-        page, trouble = watched(context, url)
-        page.goto(url)
+    with opened_by_browser(memory, tmp_path) as (_, url, file), chromium.new_context() as context:
+        page, trouble = watched(context, url, file.as_uri())
+        page.goto(file.as_uri())
         page.wait_for_url(url.partition("?")[0])
         page.get_by_label("A question, or words").press_sequentially("spare key")
         page.wait_for_selector("mark")

@@ -4,6 +4,7 @@ import html
 import re
 
 import pytest
+from openclaw_memory_web import app
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import PolicyRule
@@ -12,11 +13,6 @@ HTMX = {"HX-Request": "true"}
 NONSENSE = (
     "<script>alert(1)</script> <img src=x onerror=alert(1)> ![p](http://evil.example/p.png) [j](javascript:alert(1))"
 )
-
-
-def words(page):
-    """The text of a page as it is read."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 # --- search
@@ -37,7 +33,7 @@ def test_what_is_typed_is_answered_with_a_part_of_the_page(page):
     assert "noon" in part
     whole = page.get("/?q=ferry", headers=HTMX | {"HX-History-Restore-Request": "true"})
     assert "<html" in whole
-    assert words(page.get("/?q=", headers=HTMX)) == ""
+    assert page.read("/?q=", headers=HTMX) == ""
 
 
 def test_a_phrase_is_found_and_marked(page):
@@ -97,7 +93,7 @@ def test_nothing_in_a_note_is_markup_or_is_loaded(page, memory):
 def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_this_one(page, memory):
     text = (
         "[near](2026-11-20.md) [up](../MEMORY.md#L3) [top](/MEMORY.md) [away](https://example.org/a.md) [it](x.pdf)\n"
-        "[[links|shown]] [[Nobody & I]] `[[MEMORY]]`\n"
+        "[[links|shown]] [[links#Top]] [[Nobody & I]] `[[MEMORY]]`\n"
     )
     (memory.workspace.root / "memory/links.md").write_text(text, encoding="utf-8")
     shown = page.get("/note?path=memory/links.md")
@@ -110,6 +106,7 @@ def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_t
         top,
         "https://example.org/a.md",
         "x.pdf",
+        "/note?path=memory/links.md",
         "/note?path=memory/links.md",
         "/?q=Nobody+%26+I",
     ]
@@ -162,7 +159,7 @@ def test_lines_are_deleted(page, memory):
 
 def test_forgetting_shows_its_plan_and_does_that_very_plan(page, memory):
     assert 'href="/forget?paths=MEMORY.md%23L3"' in page.get("/forget?query=Groen")  # of no day: only where it is named
-    shown = words(page.get("/forget?paths=MEMORY.md%23L3"))
+    shown = page.read("/forget?paths=MEMORY.md%23L3")
     assert "Nothing was changed yet" in shown
     assert "MEMORY.md#L3 These lines go." in shown
     assert "Groen" in memory.get("MEMORY.md").text
@@ -174,6 +171,18 @@ def test_forgetting_shows_its_plan_and_does_that_very_plan(page, memory):
     assert "Groen" not in page.get("/?q=spare+key")
 
 
+def test_a_long_plan_is_shown_in_part_and_counted(page, memory, monkeypatch):
+    monkeypatch.setattr(app, "LISTED", 2)
+    for day in (17, 18, 19):
+        memory.append("The ferry is late.", date=f"2026-11-{day}")
+    shown = page.read("/forget?query=ferry")
+    assert (shown.count("These lines go."), "and 3 more" in shown, "All of 5 places would go" in shown) == (
+        2,
+        True,
+        True,
+    )
+
+
 def test_a_plan_that_no_longer_holds_is_not_done(page, memory):
     fields = page.form("/forget?paths=MEMORY.md%23L3", "/forget")
     file = memory.workspace.root / "MEMORY.md"
@@ -183,20 +192,25 @@ def test_a_plan_that_no_longer_holds_is_not_done(page, memory):
 
 
 # --- days, records, status
-def test_days_show_notes_and_sessions_the_newest_first(page):
+@pytest.mark.parametrize("least", [-1.0, 60.0])
+def test_days_show_notes_and_sessions_the_newest_first_also_where_lists_are_kept(page, memory, monkeypatch, least):
+    monkeypatch.setattr(app, "LONG_SECONDS", least)
+    monkeypatch.setattr(app, "LASTS", 0)
     shown = page.get("/days")
     assert shown.index("sessions/s1.jsonl") < shown.index("memory/2026-11-20.md")
     assert '<time datetime="2026-11-20">' in shown
     only = page.get("/days?kind=transcript")
     assert "sessions/s1.jsonl" in only
     assert "MEMORY.md" not in only
+    memory.append("New.", date="2026-11-23")
+    assert "memory/2026-11-23.md" in page.get("/days")
 
 
 def test_a_record_shows_what_it_is_and_takes_another_value(page, memory):
     assert "editor.theme" in page.get("/records")
     assert "editor.theme" in page.get("/records?q=which+theme&type=preference", headers=HTMX)
     (path,) = (record.path for record in memory.records.find())
-    shown = words(page.get(f"/record?path={path}"))
+    shown = page.read(f"/record?path={path}")
     assert all(said in shown for said in ("80 %", "user", "until 20", "History", "dark"))
     fields = page.form(f"/record?path={path}", "/record")
     page.place(page.send("/record", fields | {"value": "light"}))
@@ -220,30 +234,14 @@ def test_the_status_syncs_and_runs_a_heartbeat(page, memory):
 
 
 # --- what policies hide
-def test_what_policies_hide_is_on_no_page(tmp_path, opened):
+def test_a_record_that_is_saved_as_it_is_shown_keeps_what_policies_hide(tmp_path, opened):
     rules = (PolicyRule("pay", "masked", pattern=r"\w+one euros"),)
-    (tmp_path / "MEMORY.md").write_text("The salary of Anna is fiftyone euros.\n", encoding="utf-8")
     with Memory.open(tmp_path, config=MemoryConfig(policies=rules)) as memory:
         path = memory.records.remember("fact", "pay.anna", "fiftyone euros").record.path
         memory.sync()
         page = opened(memory)
-        for address in (
-            "/?q=salary+of+Anna",
-            "/note?path=MEMORY.md",
-            "/note?path=MEMORY.md&view=lines",
-            "/edit?path=MEMORY.md&start=1&end=1",
-            "/records",
-            f"/record?path={path}",
-            f"/note?path={path}",
-            "/days",
-            "/forget?query=salary",
-            "/forget?paths=MEMORY.md%23L1",
-            "/status",
-        ):
-            assert "fiftyone" not in page.get(address)
-        fields = page.form(f"/record?path={path}", "/record")
-        shown = html.unescape(
-            re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page.get(f"/record?path={path}"), re.DOTALL)[1]
-        )
-        page.place(page.send("/record", fields | {"value": shown}))
+        fields, shown = page.form(f"/record?path={path}", "/record"), page.get(f"/record?path={path}")
+        value = html.unescape(re.search(r"<textarea[^>]*>\n(.*?)</textarea>", shown, re.DOTALL)[1])
+        assert "fiftyone" not in value
+        page.place(page.send("/record", fields | {"value": value}))
         assert "fiftyone euros" in (tmp_path / path).read_text(encoding="utf-8")
