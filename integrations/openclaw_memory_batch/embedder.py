@@ -50,10 +50,11 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class JobsState(msgspec.Struct, frozen=True):
-    """The jobs of one embedder's identity, and how many failed since the last one that did not."""
+    """The jobs of one embedder's identity, how many failed in a row, and why the latest did, until one does not."""
 
     jobs: tuple[Job, ...] = ()
     failures: int = 0
+    reason: str | None = None
 
 
 class BatchEmbedder:
@@ -65,6 +66,7 @@ class BatchEmbedder:
 
     Attributes:
         inner: The embedder of the service.
+        failure: Why ordinary requests take the place of jobs for as long as this object lives, or None.
     """
 
     def __init__(
@@ -92,8 +94,11 @@ class BatchEmbedder:
             wait_seconds: How long a job is waited for. After twice as long it is given up.
 
         Raises:
-            ConfigError: The embedder has no batch API.
+            ConfigError: The embedder has no batch API, or an interval cannot be used.
         """
+        for option, seconds in (("poll_seconds", poll_seconds), ("wait_seconds", wait_seconds)):
+            if not 0 < seconds <= LONGEST_SECONDS:
+                raise ConfigError(f"{option} must be more than 0 and at most {LONGEST_SECONDS:,}, not {seconds}")
         if not isinstance(inner, RemoteEmbedder) or (api is None and inner.provider not in APIS):
             name = "no embedder" if inner is None else f"the embedder {inner.provider} {inner.model}"
             raise ConfigError(f"{name} has no batch API: choose openai, gemini or voyage, or do without batches")
@@ -103,6 +108,7 @@ class BatchEmbedder:
         self.wait_for_jobs, self.concurrency = wait, concurrency
         self.min_texts, self.max_texts = min_texts, max_texts
         self.poll_seconds, self.wait_seconds = poll_seconds, wait_seconds
+        self.failure: str | None = None
         self.embed_query, self.embed_documents, self.close = inner.embed_query, inner.embed_documents, inner.close
 
     def prepare(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[Mapping[str, str], int, int]:
@@ -121,14 +127,14 @@ class BatchEmbedder:
         return True
 
     def describe(self, store: Store) -> Mapping[str, Any]:
-        """Return how many jobs and texts are with the service, and how many jobs failed in a row."""
-        path, state, error = locate_file(store), JobsState(), None
+        """Return the jobs and texts with the service, how many jobs failed in a row, and why the latest did."""
+        path, state = locate_file(store), JobsState()
         try:
             state = load(path).get(self.identity, state) if path else state
-        except OpenClawMemoryError as raised:
-            error = str(raised)
+        except OpenClawMemoryError as error:
+            state = JobsState(reason=str(error))
         return {
-            "enabled": path is not None and state.failures < FAILURE_LIMIT,
+            "enabled": path is not None and self.failure is None,
             "mode": "wait" if self.wait_for_jobs else "later",
             "jobs": len(state.jobs),
             "texts": sum(len(job.keys) for job in state.jobs),
@@ -137,27 +143,25 @@ class BatchEmbedder:
             "poll_seconds": self.poll_seconds,
             "timeout_seconds": self.wait_seconds,
             "concurrency": self.concurrency,
-            "error": error,
+            "error": self.failure or state.reason,
         }
 
 
-def create(
-    model: str | None = None, *, provider: str, wait: bool = False, concurrency: int = 2, **options: Any
-) -> BatchEmbedder:
+def create(model: str | None = None, *, provider: str, concurrency: int = 2, **options: Any) -> BatchEmbedder:
     """Make the embedder of the provider `batch`.
 
     Args:
         model: The model of the inner embedder.
         provider: The provider of the inner embedder.
-        wait: As for `BatchEmbedder`.
         concurrency: As for `BatchEmbedder`.
-        options: Of the inner embedder.
+        options: `wait`, `poll_seconds` and `wait_seconds` as for `BatchEmbedder`, and those of the inner embedder.
 
     Raises:
         ConfigError: As `BatchEmbedder`.
         EmbedderError: As `load_embedder`.
     """
-    return BatchEmbedder(load_embedder(provider, model, **options), wait=wait, concurrency=concurrency)
+    own = {name: options.pop(name) for name in ("wait", "poll_seconds", "wait_seconds") if name in options}
+    return BatchEmbedder(load_embedder(provider, model, **options), concurrency=concurrency, **own)
 
 
 class Jobs:
@@ -189,7 +193,7 @@ class Jobs:
         texts, at most. Raises an error where the index, or the file of the jobs, cannot be written.
         """
         collected = [(self._collect(job, store), job.tokens) for job in self.state.jobs]
-        if self.state.failures < FAILURE_LIMIT:
+        if self.embedder.failure is None:
             self._submit_missing(missing)
         return sum(count for count, _ in collected), sum(tokens for count, tokens in collected if count)
 
@@ -237,7 +241,7 @@ class Jobs:
         # A process that is killed here has lost this one job; those before it are in the file.
         tokens = sum(len(text.encode()) for _, text in pack)
         job = Job(name, [key for key, _ in pack], tokens, time.time())
-        self._save((*self.state.jobs, job), self.state.failures)
+        self._save((*self.state.jobs, job), self.state.failures, self.state.reason)
         return True
 
     def _collect(self, job: Job, store: Store) -> int:
@@ -255,7 +259,7 @@ class Jobs:
             store.add_vectors(list(vectors), rows, self.embedder.identity)
         if state == "done" and vectors:
             self.returned.update(job.keys)
-            self._save(self._remove(job), self.state.failures if self.state.failures >= FAILURE_LIMIT else 0)
+            self._save(self._remove(job))
         else:
             self._count_failure("it gave no vector" if state == "done" else f"it is {state}", job)
         return len(vectors)
@@ -277,7 +281,8 @@ class Jobs:
         if time.time() - job.submitted > LONGEST_SECONDS:
             return "expired"
         try:
-            return self.api.fetch_state(job.name)
+            state: JobState = self.api.fetch_state(job.name)
+            return state
         except Exception as error:  # noqa: BLE001 - of httpx, or of an answer that is none
             return "running" if _is_passing(error) else "failed"
 
@@ -286,7 +291,7 @@ class Jobs:
         if job.failures + 1 < TRIES:
             again = msgspec.structs.replace(job, failures=job.failures + 1)
             jobs = tuple(again if old.name == job.name else old for old in self.state.jobs)
-            self._save(jobs, self.state.failures)
+            self._save(jobs, self.state.failures, why)
             return
         try:
             self.api.cancel(job.name)
@@ -297,16 +302,17 @@ class Jobs:
     def _count_failure(self, why: str, job: Job | None = None) -> None:
         if job is not None:
             why = f"of job {job.name}, {why}"
-        self._save(self._remove(job), self.state.failures + 1)
-        off = f"ordinary requests take its place until {self.path} is deleted"
-        so = "after one more failure" if self.state.failures < FAILURE_LIMIT else "from now on"
-        log.warning("the batch API of %s failed: %s; %s, %s", self.provider, why, so, off)
+        failures, until = self.state.failures + 1, "after one more failure"
+        if failures >= FAILURE_LIMIT:  # the next process tries jobs again
+            self.embedder.failure, failures, until = why, 0, "until this process ends"
+        self._save(self._remove(job), failures, why)
+        log.warning("the batch API of %s failed: %s; ordinary requests take its place %s", self.provider, why, until)
 
     def _remove(self, job: Job | None) -> tuple[Job, ...]:
         return tuple(old for old in self.state.jobs if job is None or old.name != job.name)
 
-    def _save(self, jobs: tuple[Job, ...], failures: int) -> None:
-        self.state = JobsState(jobs, failures)
+    def _save(self, jobs: tuple[Job, ...], failures: int = 0, reason: str | None = None) -> None:
+        self.state = JobsState(jobs, failures, reason)
         save(self.path, load(self.path) | {self.embedder.identity: self.state})  # other models find their own jobs
 
 
@@ -338,7 +344,7 @@ def load(path: Path) -> dict[str, JobsState]:
 
 def save(path: Path, everything: Mapping[str, JobsState]) -> None:
     """Put jobs into a file at once and whole; nothing to keep is no file."""
-    entries = {identity: state for identity, state in everything.items() if state.jobs or state.failures}
+    entries = {identity: state for identity, state in everything.items() if state != JobsState()}
     folder = SafeFolder(path.parent)
     if entries:
         folder.replace(path.name, msgspec.json.encode(entries))

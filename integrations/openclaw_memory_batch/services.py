@@ -16,12 +16,8 @@ REQUEST_SECONDS = 600.0  # 200 MB go up within it at 3 Mbit/s
 
 # The names of states, of OpenAI and Voyage, and of Gemini; any other job is running.
 STATES: Mapping[str, JobState] = {
-    "completed": "done",
-    "succeeded": "done",
-    "partially_succeeded": "done",
-    "failed": "failed",
-    "cancelled": "failed",
-    "cancelling": "failed",
+    **dict.fromkeys(("completed", "succeeded", "partially_succeeded"), "done"),
+    **dict.fromkeys(("failed", "cancelled", "cancelling"), "failed"),
     "expired": "expired",
 }
 
@@ -155,11 +151,7 @@ class GeminiBatch(Requests):
         return str(self.ask("POST", str(path), headers=finish, content=content).json()["file"]["name"])
 
 
-APIS: Mapping[str, type[OpenAIBatch | GeminiBatch]] = {
-    "openai": OpenAIBatch,
-    "voyage": VoyageBatch,
-    "gemini": GeminiBatch,
-}
+APIS: Mapping[str, type[Any]] = {"openai": OpenAIBatch, "voyage": VoyageBatch, "gemini": GeminiBatch}
 
 
 def _encode_lines(values: Iterable[Any]) -> bytes:

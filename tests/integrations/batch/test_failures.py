@@ -16,33 +16,26 @@ from openclaw_memory.types import SyncReport
 
 # --- failures
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest(place, unknown, caplog):
+def test_a_batch_api_that_failed_twice_is_off_for_this_process_and_says_why(place, unknown, caplog):
     place.fill(8)
     place.sync()
-    if unknown:
-        place.service.fails["state"] = refuse("no such job")
-    else:
-        place.service.state = "failed"
+    place.service.fails = {"state": refuse("no such job")} if unknown else {}
+    place.service.state = "failed"
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
-    assert "it is failed" in caplog.text
+    assert "it is failed; ordinary requests take its place after one more failure" in caplog.text
+    embedder = place.embedder()
+    place.embedder = lambda _use: embedder
     report = place.sync()
     assert (report.waiting, report.embedded, place.vectors()) == ((), 8, 8)
-    assert (len(place.service.jobs), len(place.service.ordinary)) == (2, 8)
-    assert "from now on, ordinary requests take its place until" in caplog.text
-
-
-def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place):
-    place.fill(8)
-    place.service.state = "failed"
-    for _ in range(3):
-        place.sync()
-    assert len(place.service.jobs) == 2
-    for number in range(8):
-        place.write(f"memory/more-{number}.md", f"memo more {number}")
-    assert (place.sync().embedded, len(place.service.jobs)) == (8, 2)
-    place.file.unlink()
-    for number in range(8):
-        place.write(f"memory/most-{number}.md", f"memo most {number}")
+    assert "ordinary requests take its place until this process ends" in caplog.text
+    place.fill(16)
+    assert (place.sync().embedded, len(place.service.jobs), len(place.service.ordinary)) == (8, 2, 16)
+    del place.embedder  # another process
+    with place.opened() as store:
+        states = [own.describe(store) for own in (embedder, place.embedder())]
+    why = "of job job-2, it is failed"
+    assert [(state["enabled"], state["error"]) for state in states] == [(False, why), (True, why)]
+    place.fill(24)
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
 
 

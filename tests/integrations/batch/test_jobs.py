@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 from batch_place import MIN_TEXTS, NOON, PROVIDER, FakeService, Place, reasons, refuse
-from openclaw_memory_batch import BatchEmbedder
+from openclaw_memory_batch import BatchEmbedder, create
 from openclaw_memory_batch.embedder import Job, JobsState, load, save
 from openclaw_memory_batch.services import APIS
 
@@ -75,6 +76,11 @@ def test_ordinary_calls_are_made_otherwise(place, use, count, options):
     report = place.sync(use, **options)
     assert (report.embedded, report.ok, len(place.service.ordinary)) == (count, True, count)
     assert (place.service.jobs, place.file.exists()) == ({}, False)
+
+
+def test_an_interval_that_is_none_is_an_error():
+    with pytest.raises(ConfigError, match="poll_seconds must be more than 0"):
+        create(provider="voyage", api_key="any", poll_seconds=0)
 
 
 @pytest.mark.parametrize("inner", [HashingEmbedder(), None])
@@ -185,9 +191,10 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
         assert meta is not None
         jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
         record = Path(f"{index}.batches.json")
-        save(record, {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})
-        batch = memory.status().batch
-        assert tuple(batch[name] for name in ("mode", "jobs", "texts", "failures")) == ("later", 2, 3, 1)
+        save(record, {meta.identity: JobsState(jobs, 1, "it is expired"), "another": JobsState(jobs, 2)})
+        state = memory.status()
+        assert (state.fallback, "a batch job failed: it is expired" in state.notices) == (None, True)
+        assert tuple(state.batch[name] for name in ("mode", "jobs", "texts", "failures")) == ("later", 2, 3, 1)
         record.unlink()
         record.mkdir()
         assert "batches.json" in memory.status().batch["error"]
@@ -271,3 +278,19 @@ def test_the_results_of_a_job_are_fetched_from_a_store_of_the_service_without_th
     first, second = embedding_server.seen("download")
     assert (first.headers["authorization"], first.headers["x-gateway"]) == ("Bearer key-1", "hush-hush")
     assert not {"authorization", "x-gateway"} & set(second.headers)
+
+
+@services
+@pytest.mark.usefixtures("tries_again_at_once")
+def test_the_script_for_real_services_prints_what_differs(embedding_server, provider, monkeypatch):
+    async def skip(seconds: float) -> None:
+        pass
+
+    monkeypatch.setattr("openclaw_memory.embeddings.remote.wait", skip)
+    script = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "live_services.py"))
+    server = embedding_server
+    server.key, server.batch.polls, server.max_text_bytes = "key", 1, 50_000
+    options = {"base_url": server.base_url(provider), "api_key": "key", "batch_seconds": 1}
+    different = {name: words for name, words in script["check_embedder"](provider, **options) if words}
+    dims = script["EMBEDDERS"][provider][1]
+    assert different == {f"{dims} dimensions": "64 dimensions", "an unknown model is refused": "it was taken"}
