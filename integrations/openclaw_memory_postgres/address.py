@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory_postgres.connections import SCHEMA
@@ -28,15 +27,13 @@ def open_store(url: str, root: Path) -> PostgresStore:
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     own = {name: value for name, value in options if name in OPTIONS}
-    query = urlencode([option for option in options if option[0] not in OPTIONS], safe="/")
+    query = urlencode([option for option in options if option[0] not in OPTIONS], safe="/", quote_via=quote)
     bare = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
     if own.get("files", "folder") not in {"folder", "column"}:
         raise ConfigError(f"files={own['files']} in the address of a store must be 'folder' or 'column'")
-    with suppress(OSError):
-        root = root.resolve()
     return PostgresStore(
         bare,
-        tenant=own.get("tenant", f"workspace:{root}"),
+        tenant=own.get("tenant", f"workspace:{root.resolve()}"),
         schema=own.get("schema", SCHEMA),
         keeps_files=own.get("files") == "column",
     )

@@ -9,33 +9,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from openclaw_memory.errors import MissingExtraError, StoreError, SyncBusyError
 from openclaw_memory_postgres.rows import Packed, hash_term
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import psycopg
     from psycopg_pool import ConnectionPool
 
 SCHEMA = "openclaw_memory"
-# What row-level security compares rows with: set for each connection before anything else is asked.
+# What row-level security compares rows with: set at the beginning of each transaction.
 SETTING = "openclaw_memory.tenant"
-TABLES = ("generations", "texts", "files", "chunks", "postings", "vectors")
+INDEX_TABLES = ("generations", "texts", "files", "chunks", "postings", "vectors")
+TABLES = (*INDEX_TABLES, "notes")
 # Of joins, those whose cost is the rows of the tenant, whatever the statistics expect; see `search`. Machine
-# code is not worth its making for statements of milliseconds.
-PLANS = "SET enable_nestloop = off; SET jit = off"
+# code is not worth its making for statements of milliseconds. The last one has the coordinator of Citus hand on what a
+# transaction sets to its workers, whose policies compare rows with it.
+SESSION = "SET enable_nestloop = off; SET jit = off; SET citus.propagate_set_commands = 'local'"
 POOL_SIZE = 8  # connections of a process, for all its memories of one database
+TENANT_SIZE = 4  # of these, for one memory: one whose server hangs leaves some to the others
 # Of those that one holds while it asks others: a limit here would let threads wait for each other. The server has one.
 MOST_HELD = 1000
 POLL_SECONDS, NOTIFY_SECONDS = 0.05, 1.0
-CONNECT_SECONDS = 10.0
-_MISSING = 'a store in PostgreSQL needs an extra ({}): pip install ".[postgres]" in a checkout of openclaw_memory'
+CONNECT_SECONDS = READ_SECONDS = 10.0
+WRITE_SECONDS = 120.0
+# A server that has gone without a word is noticed in so many seconds too.
+TCP_LIMITS = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 10_000}
+_MISSING = 'a store in PostgreSQL needs an extra ({}): pip install ".[postgres]" in its checkout'
 
 
-def open_pool(
-    url: str, *, schema: str = SCHEMA, size: int = POOL_SIZE, is_checked: bool = False
-) -> ConnectionPool[Any]:
+def open_pool(url: str, schema: str, size: int, *, is_checked: bool) -> ConnectionPool[Any]:
     """Open a pool of connections to a database, and make the tables where they are missing.
 
     Args:
@@ -55,11 +61,13 @@ def open_pool(
     except ImportError as error:
         raise MissingExtraError(_MISSING.format(error)) from error
 
-    with map_errors(url), psycopg.connect(url, autocommit=True, connect_timeout=int(CONNECT_SECONDS)) as connection:
+    limits: Any = {"autocommit": True, "connect_timeout": int(CONNECT_SECONDS), **TCP_LIMITS}
+    with map_errors(url), psycopg.connect(url, **limits) as connection:
+        _check_node(connection, url)
         _make_tables(connection, schema)
 
     def configure(connection: psycopg.Connection[Any]) -> None:
-        connection.execute(as_query(PLANS))
+        connection.execute(as_query(SESSION))
         register_vector(connection)
         _register_packed(connection)
 
@@ -69,8 +77,9 @@ def open_pool(
         max_size=size,
         open=True,
         timeout=CONNECT_SECONDS,
+        reconnect_timeout=1.0,  # a server that is up again is asked at once: its pauses grow to this
         configure=configure,
-        kwargs={"autocommit": True, "connect_timeout": int(CONNECT_SECONDS)},
+        kwargs=limits,
         check=ConnectionPool.check_connection if is_checked else None,
     )
 
@@ -97,8 +106,15 @@ def _register_packed(connection: psycopg.Connection[Any]) -> None:
     connection.adapters.register_dumper(Packed, Whole)
 
 
+def _check_node(connection: psycopg.Connection[Any], url: str) -> None:
+    """Refuse a worker of Citus: each node has its own locks, and writers by two nodes would not see each other."""
+    functions = connection.execute("SELECT oid::regprocedure FROM pg_proc WHERE proname = 'citus_is_coordinator'")
+    if (function := functions.fetchone()) and not _answer(connection, f"SELECT {function[0]}"):
+        raise StoreError(f"{mask_url(url)} is a worker of Citus: name the coordinator, which has the locks of all")
+
+
 def _make_tables(connection: psycopg.Connection[Any], schema: str) -> None:
-    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.vectors",)).fetchone()
+    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.{TABLES[-1]}",)).fetchone()
     if there and there[0]:
         return
     with connection.transaction():
@@ -109,18 +125,6 @@ def _make_tables(connection: psycopg.Connection[Any], schema: str) -> None:
         connection.execute(as_query(text.replace("{schema}", schema).replace("{vectors}", "public")))
         for table in TABLES:
             _enable_row_security(connection, schema, table)
-
-
-def make_table(connection: psycopg.Connection[Any], schema: str, table: str, definition: str) -> None:
-    """Create a table in an existing schema unless it exists; `{schema}` in `definition` is the schema's name."""
-    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.{table}",)).fetchone()
-    if there and there[0]:
-        return
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("tables", schema),))
-        for statement in definition.split(";\n"):
-            connection.execute(as_query(statement.replace("{schema}", schema)))
-        _enable_row_security(connection, schema, table)
 
 
 def _enable_row_security(connection: psycopg.Connection[Any], schema: str, table: str) -> None:
@@ -136,11 +140,43 @@ def _enable_row_security(connection: psycopg.Connection[Any], schema: str, table
     )
 
 
-def take_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
-    """Let row-level security show the rows of a tenant, unless the connection was used for it last."""
-    if connection.__dict__.get("_openclaw_tenant") != tenant:
-        connection.execute("SELECT set_config(%s, %s, false)", (SETTING, tenant))
-        connection.__dict__["_openclaw_tenant"] = tenant  # it lasts as long as the setting does
+@contextmanager
+def wait_turn(turns: threading.BoundedSemaphore) -> Iterator[None]:
+    """Hold one of the connections that a memory may have at once.
+
+    Raises:
+        StoreError: All of them were in use for as long as a connection is waited for.
+    """
+    if not turns.acquire(timeout=CONNECT_SECONDS):
+        raise StoreError(
+            f"all {TENANT_SIZE} connections of this memory were in use for {CONNECT_SECONDS:g} s: try again"
+        )
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+@contextmanager
+def begin(
+    connection: psycopg.Connection[Any], tenant: UUID, mode: str = "", *, seconds: float = READ_SECONDS
+) -> Iterator[None]:
+    """Begin a transaction of a tenant, in one round trip with the block.
+
+    It sees the rows of that tenant alone. Set for the session, the tenant would not reach the workers of Citus, nor
+    survive a pooler of transactions.
+
+    Args:
+        connection: It is in no transaction; who gave it out ends this one.
+        tenant: The key of the tenant.
+        mode: What follows BEGIN.
+        seconds: How long each statement may take.
+    """
+    with connection.pipeline():
+        connection.execute(as_query(f"BEGIN {mode}"))
+        connection.execute(as_query(f"SET LOCAL {SETTING} = '{tenant}'"))
+        connection.execute(as_query(f"SET LOCAL statement_timeout = '{seconds:g}s'"))
+        yield
 
 
 def lock_key(*names: str) -> int:
@@ -168,11 +204,16 @@ def map_errors(url: str) -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise StoreError(f"{mask_url(url)} gave no connection in {CONNECT_SECONDS:g} s: is the server up?") from error
+    except psycopg.errors.QueryCanceled as error:
+        raise StoreError(f"{mask_url(url)} gave no answer in time ({error}): is a server of it down?") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise StoreError(f"{mask_url(url)} cannot be reached ({why:.200}); start the server, then try again") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreError(f"{mask_url(url)}: {error}; give the role the rights that the guide names") from error
+        remedy = "give the role the rights that the guide names"
+        if "row-level security" in str(error):
+            remedy = f"{SETTING} does not reach the server of the rows: is it set by a pooler, or refused by a worker?"
+        raise StoreError(f"{mask_url(url)}: {error}; {remedy}") from error
     except psycopg.errors.FeatureNotSupported as error:
         raise StoreError(f"{mask_url(url)}: {error}; is the extension pgvector installed on the server?") from error
     except psycopg.Error as error:
@@ -185,18 +226,17 @@ def is_lost(error: StoreError) -> bool:
     from psycopg_pool import PoolTimeout
 
     why = error.__cause__
-    return isinstance(why, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(why, PoolTimeout)
+    lost = isinstance(why, psycopg.OperationalError | psycopg.InterfaceError)
+    return lost and not isinstance(why, PoolTimeout | psycopg.errors.QueryCanceled)
 
 
 def mask_url(url: str, tenant: str | None = None) -> str:
     """Return an address without its password, with the tenant."""
     parts = urlsplit(url)
-    place = parts.netloc
-    if "@" in place:
-        user, _, host = place.rpartition("@")
-        place = f"{user.partition(':')[0]}@{host}"
+    user, at, host = parts.netloc.rpartition("@")
+    place = f"{user.partition(':')[0]}{at}{host}"
     options = [(name, value) for name, value in parse_qsl(parts.query) if name not in {"password", "tenant"}]
-    query = urlencode([*options, *([("tenant", tenant)] if tenant else [])], safe="/")
+    query = urlencode([*options, *([("tenant", tenant)] if tenant else [])], safe="/", quote_via=quote)
     return urlunsplit((parts.scheme, place, parts.path, query, ""))
 
 
@@ -225,8 +265,7 @@ class Pools:
         key = (os.getpid(), url, schema, is_held)
         with self._opening:
             if key not in self.opened:
-                size = MOST_HELD if is_held else POOL_SIZE
-                self.opened[key] = open_pool(url, schema=schema, size=size, is_checked=is_held)
+                self.opened[key] = open_pool(url, schema, MOST_HELD if is_held else POOL_SIZE, is_checked=is_held)
             return self.opened[key]
 
     def close(self, part: str = "") -> None:
@@ -260,7 +299,7 @@ def take_lock(
     Args:
         connection: It has the lock, and must not be used for another one meanwhile.
         key: The number of the lock.
-        who: What is said of the wait.
+        who: The message of the wait.
         wait: How many seconds to wait at most; None waits on.
         notify: Is told that it waits, once a second.
 
@@ -292,6 +331,6 @@ def take_lock(
                 connection.close()  # who is given it next would hold the lock
 
 
-def _answer(connection: psycopg.Connection[Any], statement: str, key: int) -> bool:
-    row = connection.execute(as_query(statement), (key,)).fetchone()
+def _answer(connection: psycopg.Connection[Any], statement: str, *values: int) -> bool:
+    row = connection.execute(as_query(statement), values).fetchone()
     return bool(row and row[0])

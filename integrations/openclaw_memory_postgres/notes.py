@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, StoreError
 from openclaw_memory.workspace import SafeFolder
-from openclaw_memory_postgres.connections import (
-    CONNECT_SECONDS,
-    POOLS,
-    as_query,
-    lock_key,
-    make_table,
-    map_errors,
-    take_tenant,
-)
+from openclaw_memory_postgres import connections
 from openclaw_memory_postgres.rows import encode, read
 
 if TYPE_CHECKING:
@@ -35,19 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TABLE = "notes"
-# A file that has gone keeps a row without path and bytes: other copies have to learn that it has.
-DEFINITION = """CREATE TABLE IF NOT EXISTS {schema}.notes (
-    tenant uuid NOT NULL,
-    key text NOT NULL,               -- the SHA-256 of the path
-    path text,
-    bytes bytea,
-    hash text,
-    changed_ns bigint NOT NULL,
-    version bigint NOT NULL,         -- counts the changes of a tenant
-    PRIMARY KEY (tenant, key)
-);
-CREATE INDEX IF NOT EXISTS notes_version ON {schema}.notes (tenant, version)"""
 _HEAD = "SELECT coalesce(max(version), 0) FROM {s}.notes WHERE tenant = %(tenant)s"
 _NEWS = "SELECT key, path, bytes, hash, changed_ns FROM {s}.notes WHERE tenant = %(tenant)s AND version > %(version)s"
 _OF_KEYS = _NEWS + " AND key = ANY(%(keys)s)"
@@ -79,7 +58,6 @@ class PostgresFiles:
         self._folder, self._data = SafeFolder(root), SafeFolder.locate_data(root)
         self._name = f"{schema}:{tenant}"
         self._writer: int | None = None  # the thread that holds the lock
-        self._is_made = False
         self._seen = -1  # the version of the folder, as this object left it
 
     # --- what the layers above call -------------------------------------------------------------------------------
@@ -93,11 +71,12 @@ class PostgresFiles:
         """
         if self._writer == get_ident():
             return
-        self._make_table()
         if self._tried(self._read_version) == self._seen:
             return
         with self._folder.lock(f"{NOTES_FOLDER}/.lock"), self._connect() as connection:
-            self._pull(connection)
+            with connections.begin(connection, self._tenant):
+                head = self._read_version(connection)
+            self._pull(connection, head)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -113,13 +92,10 @@ class PostgresFiles:
         if self._writer == get_ident():
             yield
             return
-        self._make_table()
         with self._connect() as connection:
-            with map_errors(self._url):
-                connection.execute("BEGIN")
-                connection.execute(as_query(f"SET LOCAL lock_timeout = '{CONNECT_SECONDS:g}s'"))
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("notes", self._name),))
-            version, files = self._pull(connection)
+            with connections.begin(connection, self._tenant):
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (connections.lock_key("notes", self._name),))
+            version, files = self._pull(connection, self._read_version(connection))
             self._writer = get_ident()
             try:
                 yield
@@ -129,32 +105,24 @@ class PostgresFiles:
 
     # --- rows and files -------------------------------------------------------------------------------------------
 
-    def _make_table(self) -> None:
-        if not self._is_made:
-            self._tried(lambda connection: make_table(connection, self._schema, TABLE, DEFINITION))
-            self._is_made = True
-
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection for this block alone."""
-        pool = POOLS.get_pool(self._url, self._schema, is_held=True)
-        with map_errors(self._url), pool.connection(CONNECT_SECONDS) as connection:
-            take_tenant(connection, str(self._tenant))
+        pool = connections.POOLS.get_pool(self._url, self._schema, is_held=True)
+        with connections.map_errors(self._url), pool.connection(connections.CONNECT_SECONDS) as connection:
             yield connection
 
     def _run(self, connection: psycopg.Connection[Any], statement: str, **values: Any) -> psycopg.Cursor[Any]:
-        with map_errors(self._url):
-            query = as_query(statement.replace("{s}", self._schema))
-            return connection.execute(query, {"tenant": self._tenant, **values})
+        query = connections.as_query(statement.replace("{s}", self._schema))
+        return connection.execute(query, {"tenant": self._tenant, **values})
 
     def _read_version(self, connection: psycopg.Connection[Any]) -> int:
         row = self._run(connection, _HEAD).fetchone()
         return int(row[0]) if row else 0
 
-    def _pull(self, connection: psycopg.Connection[Any]) -> tuple[int, dict[str, Copied]]:
-        """Bring the folder up to date with the rows; return their version and the files."""
+    def _pull(self, connection: psycopg.Connection[Any], head: int) -> tuple[int, dict[str, Copied]]:
+        """Bring the folder up to date with the rows of version `head`; return the version and the files."""
         version, copies = self._read_state()
-        head = self._read_version(connection)
         there = {path: _stamp(info) for path, info in self._list_files()}
         if version < 0 and not head:  # the first worker brings its notes
             self._seen = 0
@@ -199,8 +167,7 @@ class PostgresFiles:
             del now[path]
             empty = {"path": None, "bytes": None, "hash": None, "changed_ns": 0}
             self._run(connection, _PUT, key=_hash_path(path), version=version + 1, **empty)
-        with map_errors(self._url):
-            connection.execute("COMMIT")
+        connection.execute("COMMIT")
         self._save(version + 1 if changed else version, now)
 
     def _put(self, path: str, data: bytes, digest: str, changed_ns: int, copied: Copied | None) -> Copied:

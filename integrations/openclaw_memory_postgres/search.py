@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, get_args
 
 from openclaw_memory.store import clean_terms
@@ -18,84 +19,19 @@ K1, B = 1.2, 0.75  # the usual constants of BM25, as FTS5 has them
 COMMON_SHARE, LARGE_INDEX = 0.5, 4096
 SOURCES: tuple[Source, ...] = get_args(Source)
 
-# In all statements `{s}` is the schema, `{here}` the rows of the tenant's index, and `{v}` the operator of pgvector.
-# The server's statistics know nothing of a tenant that is new: it takes each to have one row. So connections have no
-# loops over loops (`connections.PLANS`), and where single rows are wanted by their whole key, a LATERAL with a
-# LIMIT leaves the planner no other way: a search took 0.4 s among 1,000 chunks without that.
-# In a large index, terms that are in half of the chunks rank nothing; they are left out where `telling` says so.
-_TERMS = """
-here AS MATERIALIZED (
-    SELECT chunks, terms, identity FROM {s}.generations WHERE {here}
-), found AS MATERIALIZED (
-    SELECT term, source, unnest(chunks) AS chunk, unnest(weights) AS weight, unnest(lengths) AS length
-    FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
-), rarity AS MATERIALIZED (
-    SELECT term, greatest(ln((here.chunks - count(*) + 0.5) / (count(*) + 0.5)), 1e-6)::float8 AS idf,
-        %(telling)s AND count(*) >= %(share)s * here.chunks AND here.chunks >= %(large)s AS is_common
-    FROM found, here GROUP BY term, here.chunks
-)"""
-_SCORE = """sum(idf * weight * (%(k1)s + 1) / (
-    weight + %(k1)s * (1 - %(b)s + %(b)s * length / (here.terms::float8 / here.chunks))
-))"""
-RANKED = f"""
-WITH {_TERMS}
-SELECT chunk, {_SCORE} AS score FROM found JOIN rarity USING (term), here
-WHERE NOT is_common AND (%(source)s::text IS NULL OR source = %(source)s)
-    AND (%(ids)s::bigint[] IS NULL OR chunk = ANY(%(ids)s))
-GROUP BY chunk HAVING count(*) >= %(needed)s ORDER BY score DESC, chunk LIMIT %(k)s
-"""
-# Cosines come before the join, whose hash then has no vectors in it.
-_OF_ALL = """
-    SELECT key, -(vector {v} %(vector)s) AS score FROM {s}.vectors
-    WHERE tenant = %(tenant)s AND identity = %(model)s AND (%(zeros)s OR NOT is_zero)"""
-_BEST = """
-)
-SELECT chunks.id, cosines.score FROM {s}.chunks JOIN cosines ON cosines.key = chunks.vector_key
-WHERE chunks.tenant = %(tenant)s AND chunks.generation = %(generation)s AND chunks.identity = %(identity)s
-    AND (%(source)s::text IS NULL OR chunks.source = %(source)s)
-    AND (%(ids)s::bigint[] IS NULL OR chunks.id = ANY(%(ids)s))
-ORDER BY score DESC, chunks.id LIMIT %(k)s
-"""
-NEAREST = f"WITH cosines AS MATERIALIZED ({_OF_ALL}{_BEST}"
 
-_BY_TERMS = f"""
-WITH {_TERMS}, asked AS MATERIALIZED (
-    SELECT source FROM unnest(%(sources)s::text[]) AS source
-    WHERE (SELECT true FROM {{s}}.files WHERE {{here}} AND files.source = source.source LIMIT 1)
-), ranked AS MATERIALIZED (
-    SELECT chunk, source, {_SCORE} AS score FROM found JOIN rarity USING (term), here WHERE NOT is_common
-    GROUP BY chunk, source
-), text AS MATERIALIZED (
-    SELECT asked.source, best.chunk, best.score FROM asked, LATERAL (
-        SELECT chunk, score FROM ranked WHERE ranked.source = asked.source
-        ORDER BY score DESC, chunk LIMIT %(text_hits)s
-    ) AS best
-)"""
-_BY_COSINES = """, cosines AS MATERIALIZED (
-    SELECT key, -(vector {v} %(vector)s) AS score FROM {s}.vectors
-    WHERE tenant = %(tenant)s AND identity = (SELECT identity FROM here) AND NOT is_zero
-), scored AS MATERIALIZED (
-    SELECT chunks.id, chunks.source, cosines.score
-    FROM {s}.chunks JOIN cosines ON cosines.key = chunks.vector_key
-    WHERE chunks.tenant = %(tenant)s AND chunks.generation = %(generation)s AND chunks.identity = ''
-        AND chunks.source = ANY(%(sources)s)
-), near AS MATERIALIZED (
-    SELECT asked.source, best.id, best.score FROM asked, LATERAL (
-        SELECT id, score FROM scored WHERE scored.source = asked.source ORDER BY score DESC, id LIMIT %(vector_hits)s
-    ) AS best
-)"""
-_FOUND = """
-SELECT 'chunks' AS kind, '' AS source, chunks AS id, 0::float8 AS score FROM here
-UNION ALL SELECT 'source', source, 0, 0 FROM asked
-UNION ALL SELECT 'common', '', term, 0 FROM rarity WHERE is_common
-UNION ALL SELECT 'counted', '', term, sum(cardinality(chunks)) FROM {s}.postings
-    WHERE {here} AND term = ANY(%(counted)s) GROUP BY term
-UNION ALL SELECT 'text', source, chunk, score FROM text"""
-_FOUND_NEAR = """
-UNION ALL SELECT 'near', source, id, score FROM near"""
-_COSINES = """
-UNION ALL SELECT 'cosine', text.source, scored.id, scored.score FROM text JOIN scored ON scored.id = text.chunk"""
+def _read_statements() -> dict[str, str]:
+    statements: dict[str, str] = {}
+    text = (files("openclaw_memory_postgres") / "statements.sql").read_text(encoding="utf-8")
+    for part in text.split("-- name: ")[1:]:
+        name, _, statement = part.partition("\n")
+        for earlier, words in statements.items():
+            statement = statement.replace(f"<{earlier}>", words)
+        statements[name] = statement.partition("\n\n")[0].strip("\n")
+    return statements
 
+
+STATEMENTS = _read_statements()
 STORED = f"""
 SELECT {", ".join(f"c.{name}" for name in rows_of.STORED)} FROM {{s}}.chunks AS c WHERE {{here}} AND id = ANY(%(ids)s)
 ORDER BY id
@@ -130,12 +66,12 @@ def read_chunks(rows: list[tuple[Any, ...]], *, token_codes: bool = False) -> li
 
 
 def read_hits(rows: Iterable[tuple[Any, ...]]) -> list[Hit]:
-    """Return the hits of the rows of `NEAREST`; a cosine that rounding has put outside of -1 to 1 is put back."""
+    """Return the hits of the rows of `nearest`; a cosine that rounding has put outside of -1 to 1 is put back."""
     return [Hit(chunk_id, min(1.0, max(-1.0, float(score)))) for chunk_id, score in rows]
 
 
 def is_usual(request: HitRequest, dims: int | None) -> bool:
-    """Return whether one round trip answers a request: nothing is filtered, and any of its terms will do.
+    """Return whether one round trip answers a request: nothing is filtered, and any term will do.
 
     Args:
         request: The terms, the vector and the limits.
@@ -143,9 +79,9 @@ def is_usual(request: HitRequest, dims: int | None) -> bool:
     """
     import numpy as np
 
-    if not request.terms or request.match != "any" or request.where:
-        return False
     vector = request.vector
+    if (vector is not None and not request.terms) or request.match != "any" or request.where:
+        return False
     return vector is None or (vector.shape == (dims,) and bool(np.isfinite(vector).all()) and bool(vector.any()))
 
 
@@ -161,11 +97,10 @@ def find_usual(run: Run, request: HitRequest) -> Hits | None:
     """
     terms = [hash_term(term) for term in clean_terms(request.terms)]
     keys = {term: hash_term(next(iter(clean_terms([term])), "")) for term in request.counted}
-    statement = _BY_TERMS + ("" if request.vector is None else _BY_COSINES) + _FOUND
-    if request.vector is not None:
-        statement += _FOUND_NEAR + (_COSINES if request.all_cosines else "")
+    names = ["by_terms", "found"] if request.vector is None else ["by_terms", "by_cosines", "found", "found_near"]
+    names += ["cosines"] if request.vector is not None and request.all_cosines else []
     cursor = run(
-        statement,
+        "\n".join(STATEMENTS[name] for name in names),
         terms=terms,
         counted=list(keys.values()),
         sources=list(SOURCES) if request.source is None else [request.source],

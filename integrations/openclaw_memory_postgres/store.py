@@ -7,45 +7,19 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
+from openclaw_memory import types
 from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
 from openclaw_memory.store import clean_terms, gather_hits
-from openclaw_memory.types import (
-    Build,
-    ChunkRow,
-    FileRecord,
-    Hit,
-    HitRequest,
-    Hits,
-    IndexMeta,
-    Matrix,
-    Source,
-    StoredChunk,
-    StoreInfo,
-    Vector,
-    Where,
-)
+from openclaw_memory_postgres import connections
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres import search as searching
-from openclaw_memory_postgres.connections import (
-    CONNECT_SECONDS,
-    POOLS,
-    SCHEMA,
-    TABLES,
-    as_query,
-    is_lost,
-    lock_key,
-    map_errors,
-    mask_url,
-    take_lock,
-    take_tenant,
-)
 from openclaw_memory_postgres.rows import encode, hash_term, read
 from openclaw_memory_postgres.writing import HERE, OF_A_GENERATION, Generation, lock_row
 
@@ -89,7 +63,7 @@ class PostgresStore:
         url: str,
         *,
         tenant: str,
-        schema: str = SCHEMA,
+        schema: str = connections.SCHEMA,
         pool: ConnectionPool[Any] | None = None,
         keeps_files: bool = False,
     ) -> None:
@@ -113,10 +87,11 @@ class PostgresStore:
         self._key = rows_of.hash_tenant(tenant)
         self._pool = pool
         self._notes = {"notes": "rows"} if keeps_files else {}
+        self._turns = threading.BoundedSemaphore(connections.TENANT_SIZE)  # views share it
         self._generation: int | None = None  # None: the one that answers
         self._held: psycopg.Connection[Any] | None = None  # of a snapshot, in its transaction
-        self._held_meta: IndexMeta | None = None  # read when the snapshot began
-        self._files: tuple[Any, Mapping[str, FileRecord]] | None = None  # all of them, and after which change
+        self._held_meta: types.IndexMeta | None = None  # read when the snapshot began
+        self._files: dict[Any, Mapping[str, types.FileRecord]] = {}  # all of them, by their last change; views share it
         self._pruned_at: Any = None  # the changes after which vectors were pruned
 
     def open_shared_files(self, root: Path) -> PostgresFiles | None:
@@ -129,27 +104,28 @@ class PostgresStore:
 
     @contextmanager
     def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection that sees this tenant alone; that of the snapshot in one."""
+        """Yield a connection for a transaction that ends with the block; in a snapshot, its own."""
         if self._held is not None:
             yield self._held
             return
-        with self._get_pool().connection(CONNECT_SECONDS) as connection:
-            take_tenant(connection, str(self._key))
+        with connections.wait_turn(self._turns), self._get_pool().connection(connections.CONNECT_SECONDS) as connection:
             yield connection
 
     def _get_pool(self) -> ConnectionPool[Any]:
-        return self._pool or POOLS.get_pool(self.url, self.schema)
+        return self._pool or connections.POOLS.get_pool(self.url, self.schema)
 
     def _try(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
-        """Call `work` with a connection, and with another one if the first is lost.
+        """Call `work`, which reads, in a transaction of a connection, and with another one if the first is lost.
 
         Raises:
             StoreError: The server cannot be reached, or refuses.
         """
 
         def run_once() -> _Result:
-            with map_errors(self.url), self._open_connection() as connection:
-                return work(connection)
+            with connections.map_errors(self.url), self._open_connection() as connection:
+                is_begun = self._held is not None
+                with nullcontext() if is_begun else connections.begin(connection, self._key):
+                    return work(connection)
 
         return self._retry(run_once)
 
@@ -161,7 +137,7 @@ class PostgresStore:
             try:
                 return work()
             except StoreError as error:
-                if left < 1 or not is_lost(error):
+                if left < 1 or not connections.is_lost(error):
                     raise
                 # They are not asked before each use, which is a round trip; those that are lost go as soon as one is.
                 self._get_pool().check()
@@ -178,22 +154,24 @@ class PostgresStore:
 
         return self._try(run)
 
-    def _write(self, work: Callable[[Generation], _Result]) -> _Result:
-        """Call `work` in one transaction that locks the generation in use."""
+    def _write(self, work: Callable[[Generation], _Result], *, saves: bool = True) -> _Result:
+        """Call `work` in one transaction that locks the generation in use; without `saves`, its row stays as it is."""
 
-        def write_generation(connection: psycopg.Connection[Any]) -> _Result:
-            with connection.transaction():
-                generation = lock_row(connection, self.schema, self._key, self._generation)
+        def write_once() -> _Result:
+            with connections.map_errors(self.url), self._open_connection() as connection:
+                with connections.begin(connection, self._key, seconds=connections.WRITE_SECONDS):
+                    generation = lock_row(connection, self.schema, self._key, self._generation)
                 result = work(generation)
-                generation.save()
+                if saves:
+                    generation.save()
                 return result
 
-        return self._try(write_generation)
+        return self._retry(write_once)
 
     def _make_query(self, statement: str) -> Any:
         generation = "%(generation)s" if self._generation is not None else _LIVE.replace("{s}", self.schema)
         here = HERE.replace("%(generation)s", generation)
-        return as_query(
+        return connections.as_query(
             statement.replace("{here}", here)
             .replace("{s}", self.schema)
             .replace("%(generation)s", generation)
@@ -205,7 +183,7 @@ class PostgresStore:
 
     # --- meta and builds -----------------------------------------------------------------------------------------
 
-    def read_meta(self) -> IndexMeta | None:
+    def read_meta(self) -> types.IndexMeta | None:
         if self._held is not None:
             return self._held_meta
         rows = self._ask(_META)
@@ -223,7 +201,7 @@ class PostgresStore:
             text=encode(text),
         )
 
-    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+    def begin_build(self, meta: types.IndexMeta, *, keep_rows: bool = False) -> types.Build:
         """Begin the next index: in place where this one answers nothing yet, else as a generation of its own."""
 
         def begin(generation: Generation) -> int | None:
@@ -243,7 +221,7 @@ class PostgresStore:
         number = self._write(begin)
         return _Build(self if number is None else self._open_view(number), self)
 
-    def _begin_next(self, here: Generation, meta: IndexMeta, *, keep_rows: bool) -> int:
+    def _begin_next(self, here: Generation, meta: types.IndexMeta, *, keep_rows: bool) -> int:
         """Make a generation that answers nothing yet, in the place of any that a build has left; return its number."""
         for table in ("generations", *OF_A_GENERATION):
             here.run(f"DELETE FROM {{s}}.{table} WHERE tenant = %(tenant)s AND generation <> %(generation)s")
@@ -257,7 +235,7 @@ class PostgresStore:
 
     def _open_view(self, generation: int | None, connection: psycopg.Connection[Any] | None = None) -> PostgresStore:
         view = PostgresStore(self.url, tenant=self.tenant, schema=self.schema, pool=self._pool)
-        view._generation, view._held = generation, connection
+        view._generation, view._held, view._turns, view._files = generation, connection, self._turns, self._files
         return view
 
     @contextmanager
@@ -266,16 +244,15 @@ class PostgresStore:
         if self._held is not None:
             yield self
             return
-        with map_errors(self.url), ExitStack() as stack:
+        with connections.map_errors(self.url), ExitStack() as stack:
             yield self._retry(lambda: self._freeze(stack))
 
     def _freeze(self, stack: ExitStack) -> PostgresStore:
         """Return a view in a transaction that ends with the stack."""
-        with map_errors(self.url), ExitStack() as own:
+        with connections.map_errors(self.url), ExitStack() as own:
             connection = own.enter_context(self._open_connection())
             frozen = self._open_view(self._generation, connection)
-            with connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with connections.begin(connection, self._key, "ISOLATION LEVEL REPEATABLE READ READ ONLY"):
                 row = frozen._run(connection, _META).fetchone()
             frozen._held_meta = rows_of.decode_meta(row[0]) if row else None
             stack.enter_context(own.pop_all())
@@ -284,7 +261,9 @@ class PostgresStore:
     # --- writing -------------------------------------------------------------------------------------------------
 
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
+        self,
+        files: Sequence[tuple[types.FileRecord, Sequence[types.ChunkRow] | None]],
+        made_for: types.IndexMeta | None = None,
     ) -> None:
         def write(generation: Generation) -> None:
             generation.check(made_for)
@@ -299,7 +278,11 @@ class PostgresStore:
         self._write(write)
 
     def extend_file(
-        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+        self,
+        record: types.FileRecord,
+        chunks: Sequence[types.ChunkRow],
+        from_line: int,
+        made_for: types.IndexMeta | None = None,
     ) -> None:
         def write(generation: Generation) -> None:
             generation.check(made_for)
@@ -346,7 +329,7 @@ class PostgresStore:
     def add_vectors(
         self,
         keys: Sequence[str],
-        vectors: Matrix,
+        vectors: types.Matrix,
         identity: str | None = None,
         *,
         token_codes: Sequence[bytes] | None = None,
@@ -362,7 +345,7 @@ class PostgresStore:
             if model is None:
                 raise StoreError("the index has no meta yet; call begin_build(meta) first, or name the identity")
             # One writer at a time for a model: the first vectors set its dimensions.
-            generation.run("SELECT pg_advisory_xact_lock(%(lock)s)", lock=lock_key(str(self._key), model))
+            generation.run("SELECT pg_advisory_xact_lock(%(lock)s)", lock=connections.lock_key(str(self._key), model))
             meta = generation.meta if generation.model == model else None
             dims = self._read_dims(generation.connection, model) or (meta.dims if meta else None)
             dims = dims or (matrix.shape[-1] if matrix.ndim else 0)
@@ -389,21 +372,16 @@ class PostgresStore:
         """Remove the vectors that no row uses, if anything was written since the last call."""
         if keep_unused:
             return 0
-
-        def run(connection: psycopg.Connection[Any]) -> int:
-            with connection.transaction():
-                return lock_row(connection, self.schema, self._key, self._generation).prune()
-
         changes = "SELECT generation, change FROM {s}.generations WHERE tenant = %(tenant)s ORDER BY generation"
         state = self._ask(changes)
         if state and state == self._pruned_at:
             return 0
-        removed, self._pruned_at = self._try(run), state
+        removed, self._pruned_at = self._write(Generation.prune, saves=False), state
         return removed
 
     # --- searching -----------------------------------------------------------------------------------------------
 
-    def find_hits(self, request: HitRequest) -> Hits:
+    def find_hits(self, request: types.HitRequest) -> types.Hits:
         """Find chunks by keywords and vector, in one transaction; usually in one round trip."""
         with self.snapshot() as frozen:
             meta = frozen.read_meta()
@@ -419,7 +397,7 @@ class PostgresStore:
                 sources=frozen._list_sources(),
             )
 
-    def _list_sources(self) -> list[Source]:
+    def _list_sources(self) -> list[types.Source]:
         rows = self._ask(
             "SELECT source FROM unnest(%(known)s::text[]) AS source WHERE EXISTS "
             "(SELECT 1 FROM {s}.files WHERE {here} AND files.source = source.source)",
@@ -443,9 +421,9 @@ class PostgresStore:
         k: int,
         *,
         match: Literal["any", "all"] = "any",
-        source: Source | None = None,
-        where: Where | None = None,
-    ) -> list[Hit]:
+        source: types.Source | None = None,
+        where: types.Where | None = None,
+    ) -> list[types.Hit]:
         """Return the k best chunks by BM25 over segmented terms; only the first 64 terms count."""
         searched = clean_terms(terms)
         if not searched or k < 1:
@@ -453,9 +431,9 @@ class PostgresStore:
         ids = self._filter_ids(where, source)
         needed = len(searched) if match == "all" else 1
 
-        def rank(*, telling: bool) -> list[Hit]:
+        def rank(*, telling: bool) -> list[types.Hit]:
             rows = self._ask(
-                searching.RANKED,
+                searching.STATEMENTS["ranked"],
                 terms=[hash_term(term) for term in searched],
                 k=k,
                 ids=ids,
@@ -463,7 +441,7 @@ class PostgresStore:
                 needed=needed,
                 **searching.make_parameters(telling=telling),
             )
-            return [Hit(chunk_id, float(score)) for chunk_id, score in rows]
+            return [types.Hit(chunk_id, float(score)) for chunk_id, score in rows]
 
         if match == "all":
             return rank(telling=False)
@@ -472,13 +450,13 @@ class PostgresStore:
 
     def search_vector(
         self,
-        vector: Vector,
+        vector: types.Vector,
         k: int,
         *,
-        source: Source | None = None,
+        source: types.Source | None = None,
         identity: str | None = None,
-        where: Where | None = None,
-    ) -> list[Hit]:
+        where: types.Where | None = None,
+    ) -> list[types.Hit]:
         """Return the k chunks nearest to a unit vector by cosine, exactly; with an `identity`, the rows under it."""
         import numpy as np
 
@@ -491,12 +469,16 @@ class PostgresStore:
         model, dims = rows_known[0]
         if dims is None:
             return []
-        if query.shape != (dims,) or not np.isfinite(query).all():
-            raise EmbedderError(f"a finite query vector of {dims} dimensions is wanted, not one of shape {query.shape}")
+        if query.shape != (dims,):
+            raise EmbedderError(
+                f"the query vector has shape {query.shape}, the index holds vectors of {dims} dimensions"
+            )
+        if not np.isfinite(query).all():
+            raise EmbedderError("the query vector holds a NaN or an infinity; check the embedder")
         if k < 1 or not (identity or query.any()):
             return []
         rows = self._ask(
-            searching.NEAREST,
+            searching.STATEMENTS["nearest"],
             vector=query,
             k=k,
             model=model,
@@ -507,7 +489,9 @@ class PostgresStore:
         )
         return searching.read_hits(rows)
 
-    def _filter_ids(self, where: Where | None, source: Source | None, identity: str | None = None) -> list[int] | None:
+    def _filter_ids(
+        self, where: types.Where | None, source: types.Source | None, identity: str | None = None
+    ) -> list[int] | None:
         """Return the ids of the rows that pass a filter, or None without one."""
         if where is None:
             return None
@@ -533,25 +517,18 @@ class PostgresStore:
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, types.Vector]:
         rows = self._ask(
-            """SELECT c.id, v.vector FROM {s}.chunks AS c
-            JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
-            CROSS JOIN LATERAL (
-                SELECT vector, is_zero FROM {s}.vectors WHERE tenant = %(tenant)s AND key = c.vector_key
-                    AND identity = coalesce(nullif(c.identity, ''), g.identity) LIMIT 1
-            ) AS v
-            WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.id = ANY(%(ids)s)
-                AND (c.identity <> '' OR NOT v.is_zero)""",
+            searching.STATEMENTS["vectors"],
             ids=list(chunk_ids),
         )
         return {chunk_id: vector.to_numpy() for chunk_id, vector in rows}
 
-    def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+    def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[types.StoredChunk]:
         statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
         return searching.read_chunks(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
 
-    def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[StoredChunk]:
+    def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[types.StoredChunk]:
         rows = self._ask(searching.OF_FILES, paths=[*map(encode, paths)], identity=encode(identity or ""))
         return searching.read_chunks(rows)
 
@@ -562,7 +539,7 @@ class PostgresStore:
         ids: Iterable[str] | None = None,
         part_of: str | None = None,
         id_prefix: str | None = None,
-    ) -> Mapping[str, FileRecord]:
+    ) -> Mapping[str, types.FileRecord]:
         if paths is None and ids is None and part_of is None and id_prefix is None:
             return self._read_files()
         rows = self._ask(
@@ -578,14 +555,16 @@ class PostgresStore:
         )
         return rows_of.read_file_records(rows)
 
-    def _read_files(self) -> Mapping[str, FileRecord]:
+    def _read_files(self) -> Mapping[str, types.FileRecord]:
         """Return all files: the same object as long as nothing was written."""
-        state = self._ask("SELECT generation, change FROM {s}.generations WHERE {here}")
-        if self._files is None or self._files[0] != state:
+        state = tuple(self._ask("SELECT generation, change FROM {s}.generations WHERE {here}"))
+        if (files := self._files.get(state)) is None:
             # After `state`: what is written in between is read again.
             rows = self._ask(f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}}")
-            self._files = (state, MappingProxyType(rows_of.read_file_records(rows)))
-        return self._files[1]
+            files = MappingProxyType(rows_of.read_file_records(rows))
+            self._files.clear()
+            self._files[state] = files
+        return files
 
     def count_identities(self) -> Mapping[str, tuple[int, int]]:
         rows = self._ask(
@@ -600,31 +579,21 @@ class PostgresStore:
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
         """Hold an advisory lock of the server while the block runs, by a connection that nothing else has meanwhile."""
-        key = lock_key(str(self._key), name)
-        if POOLS.holders.get(key) == (os.getpid(), threading.get_ident()):
+        key = connections.lock_key(str(self._key), name)
+        if connections.POOLS.holders.get(key) == (os.getpid(), threading.get_ident()):
             yield False  # by another store too: a thread does not wait for itself
             return
         who = f"another holder has the lock {name!r} of {self.tenant!r}"
         with ExitStack() as stack:
-            with map_errors(self.url):
-                pool = POOLS.get_pool(self.url, self.schema, is_held=True)
-                connection = stack.enter_context(pool.connection(CONNECT_SECONDS))
-                stack.enter_context(take_lock(connection, key, who, wait, notify))
+            with connections.map_errors(self.url):
+                pool = connections.POOLS.get_pool(self.url, self.schema, is_held=True)
+                connection = stack.enter_context(pool.connection(connections.CONNECT_SECONDS))
+                stack.enter_context(connections.take_lock(connection, key, who, wait, notify))
             yield True
 
     def verify(self) -> tuple[str, ...]:
         """Check that the rows match the counts and names of the index."""
-        rows = self._ask(
-            """SELECT
-                (SELECT chunks FROM {s}.generations WHERE {here}),
-                (SELECT count(*) FROM {s}.chunks WHERE {here} AND identity = ''),
-                (SELECT count(*) FROM {s}.chunks AS c WHERE {here} AND NOT EXISTS (SELECT 1 FROM {s}.files AS f
-                    WHERE f.tenant = c.tenant AND f.generation = c.generation AND f.path = c.path)),
-                (SELECT count(*) FROM (SELECT unnest(chunks) AS chunk FROM {s}.postings WHERE {here}) AS p
-                    WHERE NOT EXISTS (SELECT 1 FROM {s}.chunks WHERE {here} AND id = p.chunk)),
-                (SELECT coalesce(sum(length), 0) FROM {s}.chunks WHERE {here} AND identity = ''),
-                (SELECT terms FROM {s}.generations WHERE {here})"""
-        )
+        rows = self._ask(searching.STATEMENTS["checked"])
         counted, there, fileless, orphans, length, terms = rows[0]
         wrong = []
         if (counted or 0) != there or (terms or 0) != length:
@@ -638,7 +607,7 @@ class PostgresStore:
     def delete_damaged(self, reason: str) -> str:
         def write(generation: Generation) -> None:
             last = generation.run("SELECT max(last_id) FROM {s}.generations WHERE tenant = %(tenant)s").fetchone()
-            for table in TABLES:
+            for table in connections.INDEX_TABLES:
                 generation.run(f"DELETE FROM {{s}}.{table} WHERE tenant = %(tenant)s")
             generation.number, generation.last_id = 0, (last and last[0]) or 0
             generation.meta, generation.chunks, generation.terms = None, 0, 0
@@ -646,37 +615,21 @@ class PostgresStore:
         self._write(write)
         return f"the index was damaged ({reason}) and was emptied"
 
-    def describe(self, *, counts: bool = True) -> StoreInfo:
-        rows = self._ask(
-            """SELECT EXISTS (SELECT 1 FROM {s}.generations WHERE tenant = %(tenant)s AND meta IS NOT NULL)
-                OR EXISTS (SELECT 1 FROM {s}.texts WHERE tenant = %(tenant)s)
-                OR EXISTS (SELECT 1 FROM {s}.vectors WHERE tenant = %(tenant)s),
-                current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-                array(SELECT ((classid::bigint << 32) | objid::bigint) FROM pg_locks
-                    WHERE locktype = 'advisory' AND objsubid = 1 AND granted)"""
-        )
+    def describe(self, *, counts: bool = True) -> types.StoreInfo:
+        rows = self._ask(searching.STATEMENTS["described"])
         exists, version, vector_version, size = rows[0]
         taken = {int(key) & (1 << 64) - 1 for key in size}
-        info = StoreInfo(
+        info = types.StoreInfo(
             "postgres",
-            location=mask_url(self.url, self.tenant),
+            location=connections.mask_url(self.url, self.tenant),
             exists=exists,
-            locked=frozenset(n for n in LOCKS if lock_key(str(self._key), n) & (1 << 64) - 1 in taken),
+            locked=frozenset(n for n in LOCKS if connections.lock_key(str(self._key), n) & (1 << 64) - 1 in taken),
             vector_path="pgvector, exact",
             engine={"postgres": version, "pgvector": vector_version or ""} | self._notes,
         )
         if not counts:
             return info
-        counted = self._ask(
-            """SELECT (SELECT count(*) FROM {s}.files WHERE {here}),
-                (SELECT count(*) FROM {s}.chunks WHERE {here} AND identity = ''),
-                (SELECT count(*) FROM {s}.vectors WHERE tenant = %(tenant)s),
-                (SELECT count(*) FROM {s}.chunks AS c
-                    JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
-                    JOIN {s}.vectors AS v ON v.tenant = c.tenant AND v.identity = g.identity AND v.key = c.vector_key
-                    WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.identity = ''
-                        AND NOT v.is_zero AND coalesce(length(v.token_codes), 0) = 0)"""
-        )[0]
+        counted = self._ask(searching.STATEMENTS["counted"])[0]
         files = self._ask("SELECT source, count(*) FROM {s}.files WHERE {here} GROUP BY source")
         chunks = dict(
             self._ask("SELECT source, count(*) FROM {s}.chunks WHERE {here} AND identity = '' GROUP BY source")

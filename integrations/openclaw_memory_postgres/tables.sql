@@ -1,5 +1,5 @@
--- The index of many agents in one PostgreSQL database. Every key begins with `tenant`, so that Citus can put the rows of
--- one agent on one server: SELECT create_distributed_table('chunks', 'tenant'), and so on for each table.
+-- The indexes of many agents in one PostgreSQL database, and their notes. Every key begins with `tenant`, so that Citus can
+-- put the rows of one agent on one server: see citus.sql.
 
 CREATE TABLE IF NOT EXISTS {schema}.generations (
     tenant uuid NOT NULL,
@@ -86,3 +86,16 @@ CREATE TABLE IF NOT EXISTS {schema}.vectors (
     token_codes bytea,
     PRIMARY KEY (tenant, identity, key)
 );
+-- The notes of tenants whose address says files=column. One that has gone keeps a row without path and bytes: other copies
+-- have to learn that it has.
+CREATE TABLE IF NOT EXISTS {schema}.notes (
+    tenant uuid NOT NULL,
+    key text NOT NULL,               -- the SHA-256 of the path
+    path text,
+    bytes bytea,
+    hash text,
+    changed_ns bigint NOT NULL,
+    version bigint NOT NULL,         -- counts the changes of a tenant
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX IF NOT EXISTS notes_version ON {schema}.notes (tenant, version);

@@ -14,6 +14,7 @@ from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, Matrix
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres.connections import as_query
 from openclaw_memory_postgres.rows import encode
+from openclaw_memory_postgres.search import STATEMENTS
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -73,13 +74,7 @@ class Generation:
             return
         self.change = os.urandom(8).hex()
         self.run(
-            """INSERT INTO {s}.generations (tenant, generation, live, meta, identity, last_id, chunks, terms, change)
-            VALUES (%(tenant)s, %(generation)s, %(live)s, %(meta)s, %(model)s, %(last_id)s, %(chunks)s, %(terms)s,
-                %(change)s)
-            ON CONFLICT (tenant, generation) DO UPDATE SET live = excluded.live, meta = excluded.meta,
-                identity = excluded.identity, last_id = excluded.last_id, chunks = excluded.chunks,
-                terms = excluded.terms, change = excluded.change
-            """,
+            STATEMENTS["write_generation"],
             live=self.live,
             meta=rows_of.encode_meta(self.meta) if self.meta else None,
             last_id=self.last_id,
@@ -93,27 +88,7 @@ class Generation:
     def drop(self, which: str, **values: Any) -> None:
         """Remove rows and their postings; their vectors stay."""
         dropped = self.run(
-            f"""WITH gone AS (
-                DELETE FROM {{s}}.chunks WHERE {{here}} AND {which}
-                RETURNING id, block, source, identity, length, terms
-            ), touched AS MATERIALIZED (
-                SELECT place, count = cardinality(ids) AS is_empty FROM (
-                    SELECT block, source, term, count(*) FROM gone CROSS JOIN unnest(terms) AS own (term)
-                    GROUP BY 1, 2, 3
-                ) AS own CROSS JOIN LATERAL (
-                    SELECT ctid AS place, chunks AS ids FROM {{s}}.postings
-                    WHERE {{here}} AND term = own.term AND block = own.block AND source = own.source LIMIT 1
-                ) AS old
-            ), emptied AS (
-                DELETE FROM {{s}}.postings
-                WHERE {{here}} AND ctid = ANY(ARRAY(SELECT place FROM touched WHERE is_empty))
-            ), changed AS (
-                UPDATE {{s}}.postings SET (chunks, weights, lengths) = (
-                    SELECT array_agg(chunk), array_agg(weight), array_agg(length)
-                    FROM unnest(chunks, weights, lengths) AS each (chunk, weight, length)
-                    WHERE chunk NOT IN (SELECT id FROM gone)
-                ) WHERE {{here}} AND ctid = ANY(ARRAY(SELECT place FROM touched WHERE NOT is_empty))
-            ) SELECT count(*), coalesce(sum(length), 0) FROM gone WHERE identity = ''""",
+            STATEMENTS["drop"].replace("{which}", which),
             **values,
         ).fetchone()
         if dropped:
@@ -133,7 +108,7 @@ class Generation:
             listed = ", ".join(names)
             self.run(
                 f"INSERT INTO {{s}}.{table} (tenant, generation, {listed}) SELECT tenant, %(generation)s, {listed} "
-                f"FROM {{s}}.{table} WHERE tenant = %(tenant)s AND generation = %(old)s",
+                f"FROM {{s}}.{table} WHERE tenant = %(tenant)s AND generation = %(old)s ON CONFLICT DO NOTHING",
                 old=old,
             )
 
@@ -208,7 +183,7 @@ class Generation:
                 """INSERT INTO {s}.postings (tenant, generation, term, block, source, chunks, weights, lengths)
                 SELECT %(tenant)s, %(generation)s, term, %(block)s, %(source)s, (%(chunks)s)[first:last],
                     (%(weights)s)[first:last], (%(lengths)s)[first:last]
-                FROM unnest(%(terms)s, %(firsts)s, %(lasts)s) AS new (term, first, last)""",
+                FROM unnest(%(terms)s, %(firsts)s, %(lasts)s) AS new (term, first, last) ON CONFLICT DO NOTHING""",
                 block=block,
                 source=source,
                 **{name: rows_of.Packed(column) for name, column in postings.items()},
@@ -221,11 +196,13 @@ class Generation:
         types: Sequence[str],
         rows: Sequence[tuple[Any, ...]],
         *,
-        then: str = "",
+        then: str = "ON CONFLICT DO NOTHING",
         computed: Mapping[str, str] = MappingProxyType({}),
         **values: Any,
     ) -> None:
         """Add rows in one statement: COPY is refused under row-level security.
+
+        Citus makes a COPY of an INSERT of a SELECT unless it has ON CONFLICT; there is no conflict, as all ids are new.
 
         Columns that the server computes are in `computed`, with their expressions.
         """
@@ -271,14 +248,7 @@ class Generation:
 
     def prune(self) -> int:
         """Remove the vectors that no row of any generation uses, and return how many."""
-        return self.run(
-            """DELETE FROM {s}.vectors AS v WHERE tenant = %(tenant)s AND NOT EXISTS (
-                SELECT 1 FROM {s}.chunks AS c
-                JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
-                WHERE c.tenant = %(tenant)s AND c.vector_key = v.key
-                    AND coalesce(nullif(c.identity, ''), g.identity) = v.identity
-            )"""
-        ).rowcount
+        return self.run(STATEMENTS["prune"]).rowcount
 
 
 def _list_postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> dict[str, Any] | None:

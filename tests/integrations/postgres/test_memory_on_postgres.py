@@ -1,6 +1,7 @@
 """A memory whose index is in PostgreSQL: notes, documents, several processes, and connections that are lost."""
 
 import os
+from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
@@ -9,8 +10,13 @@ from watching import eventually
 
 from openclaw_memory import Memory
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.testing.contracts import make_meta, make_record, make_row
+from openclaw_memory.testing.contracts import STORE_CHECKS, make_meta, make_record, make_row
 from openclaw_memory.types import Chunk, Document, VectorSource
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.removeprefix("_check_"))
+def test_it_keeps_the_contract_of_every_store(check, server):
+    check(PostgresStore(server, tenant=f"contract {uuid4()}"))
 
 
 def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_index(notes, database):
@@ -77,26 +83,3 @@ def test_a_forked_child_has_connections_of_its_own(database):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert store.get_meta("name") == "parent"
     assert len([key for key in connections.POOLS.opened if key[1] == database]) == 1
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"phrases": "van dam"},
-        {"phrases": ["boiler", "van dam"]},
-        {"without": "boiler"},
-        {"without": ["boiler", "key"]},
-        {"phrases": "the", "without": "boiler"},
-        {"phrases": "dam van"},
-    ],
-)
-@pytest.mark.sampled(2)
-def test_phrases_and_words_to_leave_out_find_what_they_find_in_a_file(notes, database, asked):
-    found = {}
-    for store in ("sqlite", f"{database}&tenant=wording"):
-        with Memory.open(notes, store=store) as memory:
-            memory.sync()
-            results = memory.search("Who services the boiler?", max_results=20, min_score=0, filter=asked)
-            found[store[:6]] = [(one.citation, one.snippet, round(one.score, 5)) for one in results]
-    assert found["sqlite"] == found["postgr"]
-    assert found["sqlite"] or asked == {"phrases": "dam van"}

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openclaw_memory_postgres import connections
+from openclaw_memory_postgres.connections import INDEX_TABLES, TABLES
 from openclaw_memory_postgres.rows import hash_tenant
-from openclaw_memory_postgres.store import TABLES, PostgresStore
+from openclaw_memory_postgres.store import PostgresStore
 
+from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.testing.contracts import fill, make_key, make_meta, make_record, make_row, make_vectors
 from openclaw_memory.types import HitRequest
@@ -72,11 +74,14 @@ def test_no_method_shows_or_changes_what_another_tenant_has(server, changes):
         assert everything(other)["text"] == everything(other)["chunks"] == []
 
 
-def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(database):
+def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(database, tmp_path):
     import psycopg
 
     fill(PostgresStore(database, tenant="mine"))
     fill(PostgresStore(database, tenant="other"))
+    with Memory.open(tmp_path, store=f"{database}&tenant=mine&files=column", embedder=None) as memory:
+        memory.append("The boiler is old.")
+    mine = everything(PostgresStore(database, tenant="mine"))
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE ROLE app LOGIN")
         connection.execute("GRANT USAGE ON SCHEMA openclaw_memory TO app")
@@ -88,16 +93,18 @@ def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(
                 count = connection.execute(f"SELECT count(*) FROM openclaw_memory.{table}").fetchone()[0]
                 assert count == 0, f"without a tenant, {table} shows {count} rows"
             connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(hash_tenant("mine"))))
-            for table in TABLES[2:]:
+            for table in INDEX_TABLES[2:]:
                 seen = connection.execute(f"SELECT DISTINCT tenant FROM openclaw_memory.{table}").fetchall()
                 assert seen == [(hash_tenant("mine"),)]
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            refused = pytest.raises(StoreError, match=r"openclaw_memory\.tenant does not reach")
+            with refused, connections.map_errors(address):
                 connection.execute(
                     "INSERT INTO openclaw_memory.texts VALUES (%s, 'name', 'text')", (hash_tenant("other"),)
                 )
         store = PostgresStore(address, tenant="third")
         fill(store)
         assert store.describe().chunks == 20
+        assert everything(PostgresStore(address, tenant="mine")) == mine
     finally:
         connections.POOLS.close("app@")
         with psycopg.connect(database, autocommit=True) as connection:
