@@ -18,7 +18,8 @@ from openclaw_memory_audit.entries import AuditError, Keys, decode_entry
 
 FOLDER = "audit"
 HEAD = f"{FOLDER}/head.json"
-LOCK_SECONDS = 5.0  # an entry takes microseconds: who waits this long waits for something stuck
+LOCK_SECONDS = 5.0
+STUCK_SECONDS = 0.1  # an entry takes microseconds: where none is written for so long, the holder of the lock is stuck
 _POLL_SECONDS = 0.001
 _BYTES = 512
 _MAC_CHARS = 64
@@ -109,16 +110,22 @@ def write_at(descriptor: int, offset: int, data: bytes) -> None:
 
 
 @contextmanager
-def lock(descriptor: int) -> Iterator[None]:
+def lock(descriptor: int, *, waits: bool = True) -> Iterator[None]:
     """Hold the lock of a log, which is on its head.
 
+    Args:
+        descriptor: The open head.
+        waits: Wait for 5 s while nobody writes, and not for a tenth of a second.
+
     Raises:
-        TimeoutError: Another process holds it for 5 s.
+        TimeoutError: Another process holds it and writes nothing for that long.
     """
-    end = time.monotonic() + LOCK_SECONDS
+    changed, stamp, patience = time.monotonic(), 0, LOCK_SECONDS if waits else STUCK_SECONDS
     while not _try_lock(descriptor):
-        if time.monotonic() > end:
-            raise TimeoutError(0, f"another process has held the log for over {LOCK_SECONDS:g} s")
+        if stamp != (stamp := os.fstat(descriptor).st_mtime_ns):
+            changed = time.monotonic()
+        if time.monotonic() > changed + patience:
+            raise TimeoutError(0, f"another process has held the log for over {patience:g} s")
         time.sleep(_POLL_SECONDS)
     try:
         yield

@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING
 from openclaw_memory import MemoryConfig, OpenClawMemoryError
 from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.workspace import SafeFolder, Workspace
+from openclaw_memory_audit import head as heads
 from openclaw_memory_audit.entries import GAP, AuditError, Keys, derive_keys, encode_entry
-from openclaw_memory_audit.head import (
-    HEAD,
-    Head,
-    follow_entries,
-    list_files,
-    locate_file,
-    lock,
-    read_head,
-    write_at,
-    write_head,
-)
 from openclaw_memory_audit.settings import AuditConfig
 
 if TYPE_CHECKING:
@@ -54,7 +44,7 @@ class AccessLog:
         """
         self._workspace, self._settings = workspace, settings or AuditConfig()
         self._folder = SafeFolder.locate_data(workspace.root)
-        self._where = str(self._folder.base / HEAD)
+        self._where = str(self._folder.base / heads.HEAD)
         self._synced_at = float("-inf")
         self._missing, self._trouble = 0, ""
 
@@ -126,50 +116,50 @@ class AccessLog:
     def _write(self, event: Event) -> None:
         starts = range(0, max(1, len(event.places)), MAX_PLACES)
         events = [event._replace(places=event.places[at : at + MAX_PLACES]) for at in starts]
-        with self._folder.open_in_place(HEAD) as descriptor, lock(descriptor):
-            head = read_head(self._keys, descriptor, self._where) or self._begin(descriptor)
+        with self._folder.open_in_place(heads.HEAD) as head_file, heads.lock(head_file, waits=self._settings.required):
+            head = heads.read_head(self._keys, head_file, self._where) or self._begin(head_file)
             if self._missing:
                 gap = event._replace(op=GAP, places=(), result=f"missed {self._missing}")
-                head = self._append(descriptor, head, gap)
+                head = self._append(head_file, head, gap)
                 self._missing, self._trouble = 0, ""
             for part in events:
-                head = self._append(descriptor, head, part)
+                head = self._append(head_file, head, part)
 
-    def _begin(self, descriptor: int) -> Head:
-        if list_files(self._folder):
+    def _begin(self, descriptor: int) -> heads.Head:
+        if heads.list_files(self._folder):
             raise AuditError(f"{self._where} is missing: move its folder away to begin a new log")
-        write_head(self._keys, descriptor, Head())
+        heads.write_head(self._keys, descriptor, heads.Head())
         os.fsync(descriptor)
-        return Head()
+        return heads.Head()
 
-    def _append(self, head_descriptor: int, head: Head, event: Event) -> Head:
+    def _append(self, head_descriptor: int, head: heads.Head, event: Event) -> heads.Head:
         """Write an entry, and the head after it; return that."""
         if head.size >= self._settings.max_bytes:
             head = self._rotate(head_descriptor, head)
-        with self._folder.open_in_place(locate_file(head.file)) as descriptor:
+        with self._folder.open_in_place(heads.locate_file(head.file)) as descriptor:
             size = os.fstat(descriptor).st_size
             if size < head.size:  # the end was cut off: the next file begins
                 return self._append(head_descriptor, head._replace(file=head.seq + 1, size=0), event)
             if size > head.size:  # a process was killed in between
-                head = follow_entries(self._keys, descriptor, head, size)
+                head = heads.follow_entries(self._keys, descriptor, head, size)
             line, mac = encode_entry(self._keys, head.seq + 1, event, head.mac)
-            write_at(descriptor, head.size, line)
+            heads.write_at(descriptor, head.size, line)
             if time.monotonic() - self._synced_at >= SYNC_SECONDS:
                 os.fsync(descriptor)
                 self._synced_at = time.monotonic()
         head = head._replace(seq=head.seq + 1, mac=mac, size=head.size + len(line))
-        write_head(self._keys, head_descriptor, head)
+        heads.write_head(self._keys, head_descriptor, head)
         return head
 
-    def _rotate(self, descriptor: int, head: Head) -> Head:
+    def _rotate(self, descriptor: int, head: heads.Head) -> heads.Head:
         """Begin a new file, write the head, and remove the files that are too old."""
-        files = list_files(self._folder)
+        files = heads.list_files(self._folder)
         surplus = max(0, len(files) - self._settings.keep)
         oldest = min([*files[surplus:], head.seq + 1])
         head = head._replace(file=head.seq + 1, size=0, first=max(head.first, oldest))
-        write_head(self._keys, descriptor, head)
+        heads.write_head(self._keys, descriptor, head)
         for number in files[:surplus]:
-            self._folder.remove(locate_file(number))
+            self._folder.remove(heads.locate_file(number))
         return head
 
 

@@ -35,11 +35,7 @@ class OtherKeyError(SealedFileError):
 
 
 def derive_identity(key: Key) -> str:
-    """Derive the X25519 identity of a key, "AGE-SECRET-KEY-1...", which decrypts every file of the key.
-
-    Args:
-        key: A key of the user's.
-    """
+    """Derive the X25519 identity of a key, "AGE-SECRET-KEY-1...", which decrypts every file of the key."""
     bits = int.from_bytes(key.derive(PURPOSE), "big") << 4  # 256 bits are 52 groups of 5, the last one filled up
     groups = [(bits >> 5 * place) & 31 for place in reversed(range(52))]
     expanded = [*(ord(letter) >> 5 for letter in _PREFIX), 0, *(ord(letter) & 31 for letter in _PREFIX)]
@@ -50,10 +46,6 @@ def derive_identity(key: Key) -> str:
 
 def seal(data: bytes, key: Key) -> bytes:
     """Return `data` encrypted for a key alone.
-
-    Args:
-        data: The bytes to encrypt.
-        key: Who has it reads it.
 
     Raises:
         SealedFileError: The package `pyrage` is not installed.
@@ -91,18 +83,14 @@ def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
     if not data.startswith(b"age-encryption.org/v1\n"):
         raise SealedFileError(f"{what} is not a file of age, though its name says so: restore it, or rename it")
     if data.find(b"\n--- ", 0, MAX_HEADER) < 0:
-        raise SealedFileError(
-            f"{what} has a header of more than {MAX_HEADER:,} bytes, as for dozens of keys: encrypt it for fewer"
-        )
+        raise SealedFileError(f"{what} has a header of over {MAX_HEADER:,} bytes: encrypt it for fewer keys")
     for key in among:
         try:
             opened: bytes = pyrage.decrypt(data, [pyrage.x25519.Identity.from_str(derive_identity(key))])
         except pyrage.DecryptError as error:
             if _ANOTHER_KEY not in str(error):
                 why = str(error).partition("\n")[0]  # below it, a newer version of the program age is recommended
-                raise SealedFileError(
-                    f"{what} is damaged and cannot be decrypted ({why}): restore it from a copy"
-                ) from error
+                raise SealedFileError(f"{what} is damaged and cannot be decrypted ({why}): restore a copy") from error
         else:
             return opened
     raise OtherKeyError(
@@ -167,8 +155,9 @@ class AgeCodec:
         return IndexKey(self._state, self._settings) if self.is_active else None
 
     def is_sealing(self, kind: str) -> bool:
-        sealed_kinds = {"private": True, "transcript": self._settings.transcripts, "snapshot": self._settings.snapshots}
-        return sealed_kinds[kind] and (kind != "private" or self.key_id is not None)
+        if kind in {"private", "note"}:
+            return (kind == "private" or self._settings.notes) and self.key_id is not None
+        return self._settings.transcripts if kind == "transcript" else self._settings.snapshots
 
     def seal(self, data: bytes, path: str) -> bytes:
         return seal(data, self._find(str(self.key_id), path))

@@ -26,8 +26,8 @@ def encrypt(place: Place, paths: tuple[str, ...]) -> int:
 
     The key is the first one in OPENCLAW_MEMORY_KEY, or a new one in the user's data folder or keyring, as
     plugins.encryption.keys says. Keep a copy of it. The index must be open nowhere else. Killed, the command is run
-    again. With the index, records of high sensitivity are encrypted, and transcripts and snapshots if the settings say
-    so.
+    again. With the index, records of high sensitivity are encrypted, and notes, transcripts and snapshots if the
+    settings say so.
 
     Each PATH is a file to encrypt with the key of the index: memory/health.md becomes memory/health.md.age, which is
     read, found and written to like any other.
@@ -113,7 +113,9 @@ def rotate_key(place: Place) -> int:
 
 def _list_unsealed(memory: Memory) -> list[str]:
     """List the plain files that need encryption: records of high sensitivity, and the kinds that the settings name."""
-    kinds = {kind for kind in ("transcript", "snapshot") if memory.workspace.files.codec.is_sealing(kind)}
+    is_sealing = memory.workspace.files.codec.is_sealing
+    kinds = {kind for kind in ("transcript", "snapshot") if is_sealing(kind)}
+    kinds |= {"day", "note", "record", "document"} if is_sealing("note") else set()
     items = (item for item in memory.control.inspect() if item.kind in kinds or item.sensitivity == "high")
     return sorted(item.path for item in items if not item.path.endswith(".age"))
 
@@ -166,11 +168,7 @@ def _print_identity(place: Place) -> int:
 
 
 def _report(
-    place: Place,
-    change: KeyChange,
-    words: str,
-    files: Sequence[Change] = (),
-    left: Sequence[Change] = (),
+    place: Place, change: KeyChange, words: str, files: Sequence[Change] = (), left: Sequence[Change] = ()
 ) -> int:
     code = _report_files(place, files, left, **change._asdict())
     if not place.as_json:

@@ -20,8 +20,6 @@ from openclaw_memory_encryption import keys
 from openclaw_memory_encryption.keys import PLAIN, EncryptionConfig, KeyPlace, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from openclaw_memory.types import StoreInfo
 
 # Both notice a changed byte. The first is several times as fast, and is not in every build.
@@ -112,11 +110,7 @@ class IndexKey:
 
 
 def has_content(index: Path) -> bool:
-    """Return whether an index has been made.
-
-    Args:
-        index: The file.
-    """
+    """Return whether an index has been made."""
     return index.exists() and index.stat().st_size > 0
 
 
@@ -145,9 +139,7 @@ def _find(state: State, key_id: str, index: Path) -> Key:
     try:
         return keys.find_key(key_id, str(index))
     except UserKeyError as error:
-        raise UserKeyError(
-            f"{error}. Or delete {index} and {state.path}: the index is built again from the notes"
-        ) from error
+        raise UserKeyError(f"{error}. Or delete {index} and {state.path}: it is built again from the notes") from error
 
 
 class KeyChange(NamedTuple):

@@ -31,21 +31,20 @@ class EncryptionConfig(Struct, frozen=True):
         enabled: Whether an index is encrypted when it is made.
         keys: Where a new key is kept: in a `file` of the user's data folder, or in the `keyring`. Keys of the
             environment come first.
-        transcripts: Whether new transcripts are encrypted too.
+        notes: Whether new notes, documents and records are encrypted too.
+        transcripts: Whether new transcripts are.
         snapshots: Whether new snapshots are.
     """
 
     enabled: bool = False
     keys: KeyPlace = "file"
+    notes: bool = False
     transcripts: bool = False
     snapshots: bool = False
 
 
 def read_settings(config: MemoryConfig) -> EncryptionConfig:
     """Read the settings of this plug-in from those of a memory.
-
-    Args:
-        config: The settings of the memory.
 
     Raises:
         ConfigError: A key is unknown, or a value has a wrong type.
@@ -125,10 +124,6 @@ SERVICE = "openclaw-memory"  # of the keys in a keyring, whose user names are th
 def find_key(key_id: str, what: str) -> Key:
     """Find a key by its id.
 
-    Args:
-        key_id: The id.
-        what: The encrypted file, for the error.
-
     Raises:
         UserKeyError: It is nowhere, or its file can be read by others.
     """
@@ -143,9 +138,6 @@ def find_key(key_id: str, what: str) -> Key:
 
 def choose_key(place: KeyPlace) -> Key:
     """Return the first key of the environment, or make a new one and keep it.
-
-    Args:
-        place: Where a new key is kept.
 
     Raises:
         UserKeyError: It cannot be kept there, or the environment does not hold keys.

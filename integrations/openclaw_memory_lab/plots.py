@@ -42,9 +42,7 @@ def plot_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise MissingExtraError(
-            'plot_explanation needs matplotlib: pip install ".[lab]" in a checkout of openclaw_memory'
-        ) from error
+        raise MissingExtraError('plot_explanation needs matplotlib: pip install ".[lab]" in its checkout') from error
     if ax is None:
         height = _MARGIN + _BAR * max(len(explanation.rows), 1)
         ax = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")[1]

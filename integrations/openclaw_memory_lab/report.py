@@ -135,7 +135,7 @@ class Evaluation:
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
         labels = operator.attrgetter(
-            "question.text", "question.language", "question.kind", "coverage", "rank", "results", "chars"
+            *"question.text question.language question.kind coverage rank results chars".split()
         )
         return pandas.DataFrame(list(map(labels, self.rows)), columns=list(columns))
 

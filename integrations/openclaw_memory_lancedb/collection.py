@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from openclaw_memory import Memory, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError, StoreError
 from openclaw_memory.types import Document, Embedder
-from openclaw_memory_lancedb.entries import (
-    USUAL_CATEGORY,
-    USUAL_IMPORTANCE,
-    Category,
-    MemoryEntry,
-    Since,
-    make_document,
-    make_entry,
-    make_filter,
-)
+from openclaw_memory_lancedb import entries as items
 from openclaw_memory_lancedb.table import Row, Table
 
 if TYPE_CHECKING:
@@ -31,8 +22,8 @@ COLLECTION = "entries"  # their documents are in `memory/notes/entries/`
 _FOLDER = ".memory/lancedb"
 
 # Named here: inside the class, `list` is a method.
-Entries: TypeAlias = list[MemoryEntry]
-Found: TypeAlias = list[tuple[MemoryEntry, float]]
+Entries: TypeAlias = list[items.MemoryEntry]
+Found: TypeAlias = list[tuple[items.MemoryEntry, float]]
 
 _AT_ONCE = 256  # texts are embedded and written by so many when the table is made again
 
@@ -86,11 +77,11 @@ class LanceEntries:
         self,
         text: str,
         *,
-        importance: float = USUAL_IMPORTANCE,
-        category: Category = USUAL_CATEGORY,
+        importance: float = items.USUAL_IMPORTANCE,
+        category: items.Category = items.USUAL_CATEGORY,
         id: str | None = None,  # noqa: A002 - the documented name
         created_at: int | None = None,
-    ) -> MemoryEntry:
+    ) -> items.MemoryEntry:
         """Remember a text and return its entry. One with the same id is replaced.
 
         Args:
@@ -104,10 +95,10 @@ class LanceEntries:
             InvalidInputError, PolicyError, EmbedderError, ConfigError, WriteError, StoreError: As `add_many`.
         """
         options = {name: value for name, value in (("id", id), ("created_at", created_at)) if value is not None}
-        (entry,) = self.add_many([MemoryEntry(text, importance, category, **options)])  # type: ignore[arg-type]
+        (entry,) = self.add_many([items.MemoryEntry(text, importance, category, **options)])  # type: ignore[arg-type]
         return entry
 
-    def add_many(self, entries: Iterable[MemoryEntry]) -> Entries:
+    def add_many(self, entries: Iterable[items.MemoryEntry]) -> Entries:
         """Remember entries and return them as they are found, in order. Those with the same ids are replaced.
 
         First they are written as documents, then their vectors. If the second fails, the documents are there, and the
@@ -130,7 +121,7 @@ class LanceEntries:
         self._prepare()
         if not added:
             return []
-        self._documents.add(map(make_document, added))
+        self._documents.add(map(items.make_document, added))
         was_current, self._is_current = self._is_current, False
         entries = self._put([*self._load([entry.id for entry in added]).values()])
         self._is_current = was_current
@@ -153,7 +144,7 @@ class LanceEntries:
         self._table.remove(ids)
         return bool(deleted)
 
-    def get(self, id: str) -> MemoryEntry | None:  # noqa: A002 - the documented name
+    def get(self, id: str) -> items.MemoryEntry | None:  # noqa: A002 - the documented name
         """Return an entry by its id, with its vector if it has one; None if there is no such entry.
 
         Args:
@@ -161,14 +152,14 @@ class LanceEntries:
         """
         self._check_open()
         matches = self._load([id])
-        return make_entry(matches[id], self._table.read_vector(id)) if matches else None
+        return items.make_entry(matches[id], self._table.read_vector(id)) if matches else None
 
     def list(
         self,
         *,
-        category: Category | Collection[Category] | None = None,
+        category: items.Category | Collection[items.Category] | None = None,
         min_importance: float = 0.0,
-        since: Since | None = None,
+        since: items.Since | None = None,
         limit: int | None = None,
     ) -> Entries:
         """Return entries without their vectors, the latest first.
@@ -185,8 +176,8 @@ class LanceEntries:
         self._check_open()
         if limit is not None:
             _check_number("limit", limit)
-        counts = make_filter(category, min_importance, since)
-        entries = filter(counts, map(make_entry, self._iterate()))
+        counts = items.make_filter(category, min_importance, since)
+        entries = filter(counts, map(items.make_entry, self._iterate()))
         return [*islice(sorted(entries, key=lambda entry: (-entry.created_at, entry.id)), limit)]
 
     def __len__(self) -> int:
@@ -200,9 +191,9 @@ class LanceEntries:
         query: str | Sequence[float] | Vector,
         k: int = 5,
         *,
-        category: Category | Collection[Category] | None = None,
+        category: items.Category | Collection[items.Category] | None = None,
         min_importance: float = 0.0,
-        since: Since | None = None,
+        since: items.Since | None = None,
         min_score: float = -1.0,
     ) -> Found:
         """Return the k entries nearest to a question, nearest first, each with its cosine. Every entry is compared.
@@ -223,7 +214,7 @@ class LanceEntries:
             StoreError: The table could not be read, or this is closed.
         """
         _check_number("k", k)
-        counts = make_filter(category, min_importance, since)
+        counts = items.make_filter(category, min_importance, since)
         if isinstance(query, str) and not query.strip():
             return []
         dims = self._prepare()
@@ -237,7 +228,9 @@ class LanceEntries:
             if is_last or len(current) == len(rows):
                 break
             self.sync()  # a document was changed or deleted by another hand
-        return [(make_entry(documents[row.id], vector), score) for row, vector, score in current if score >= min_score]
+        return [
+            (items.make_entry(documents[row.id], vector), score) for row, vector, score in current if score >= min_score
+        ]
 
     # --- the table -----------------------------------------------------------------------------------------------
 
@@ -377,7 +370,7 @@ class LanceEntries:
             return {_make_row(document) for document in self._load([document.id for document in documents]).values()}
 
         self._table.put([*map(_make_row, documents)], vectors, self._embedder.identity, still=reload, fresh=fresh)
-        return [make_entry(document, vector) for document, vector in zip(documents, vectors, strict=True)]
+        return [items.make_entry(document, vector) for document, vector in zip(documents, vectors, strict=True)]
 
     def _embed(self, query: str | Sequence[float] | Vector, dims: int) -> Vector:
         import numpy as np
@@ -405,7 +398,7 @@ class LanceEntries:
 
 
 def _make_row(document: Document) -> Row:
-    entry = make_entry(document)
+    entry = items.make_entry(document)
     digest = sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Row(entry.id, digest, entry.importance, entry.category, entry.created_at)
 

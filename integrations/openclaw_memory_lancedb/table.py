@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from filelock import FileLock, Timeout
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from openclaw_memory.errors import (
-    EmbedderError,
-    IndexLockedError,
-    MissingExtraError,
-    StoreError,
-    WorkspaceError,
-    WriteError,
-)
+from openclaw_memory import errors
 from openclaw_memory.workspace import SafeFolder
-from openclaw_memory_lancedb.entries import Category, EntryFilter
+from openclaw_memory_lancedb.entries import EntryFilter
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -72,8 +65,8 @@ class Table:
             MissingExtraError: lancedb is not installed.
         """
         if find_spec("lancedb") is None:
-            raise MissingExtraError(
-                'openclaw_memory_lancedb needs LanceDB: pip install ".[lancedb]" in a checkout of openclaw_memory'
+            raise errors.MissingExtraError(
+                'openclaw_memory_lancedb needs LanceDB: pip install ".[lancedb]" in its checkout'
             )
         self._folder, self._path, self._own = SafeFolder(root), own, root / own
         self.uri, self._is_own = (os.fspath(self._own), True) if uri is None else (uri, False)
@@ -167,7 +160,7 @@ class Table:
                 return
             stored = table.schema.field("vector").type.list_size
             if stored != dims:
-                raise EmbedderError(
+                raise errors.EmbedderError(
                     f"the embedder {identity!r} made vectors of {dims} dimensions, and those of {self.uri} have "
                     f"{stored}: open it with the embedder that made them, or call rebuild()"
                 )
@@ -251,19 +244,19 @@ class Table:
         self._refuse(_find_links(self._lock_file))
         try:
             self._folder.make_folder(self._path if self._is_own else self._path.rpartition("/")[0])
-        except (WorkspaceError, WriteError) as error:
-            raise StoreError(f"LanceDB cannot use {self._own}: {error}") from error
+        except (errors.WorkspaceError, errors.WriteError) as error:
+            raise errors.StoreError(f"LanceDB cannot use {self._own}: {error}") from error
         try:
             with FileLock(self._lock_file, timeout=_LOCK_SECONDS, mode=0o600):
                 yield
         except Timeout as error:
-            raise IndexLockedError(
+            raise errors.IndexLockedError(
                 f"another process has written to {self.uri} for {_LOCK_SECONDS:.0f} s: end it, or call this again"
             ) from error
 
     def _refuse(self, links: Iterator[str]) -> None:
         for link in links:
-            raise StoreError(f"{link} is a link, and what it leads to is not touched: move it away")
+            raise errors.StoreError(f"{link} is a link, and what it leads to is not touched: move it away")
 
     def _retry(self, work: Callable[[], _Result]) -> _Result:
         """Call `work`, and again if another writer, on a machine without the lock, came first."""
@@ -276,7 +269,7 @@ class Table:
         try:
             return trying(work)
         except (RuntimeError, ValueError, OSError) as error:
-            raise StoreError(
+            raise errors.StoreError(
                 f"LanceDB cannot use {self.uri}: {error}; what it holds can be made again: remove it, and open it again"
             ) from error
 
@@ -328,16 +321,13 @@ def _make_row(values: Mapping[str, Any]) -> Row:
 
 def _make_sql(entry_filter: EntryFilter) -> str:
     """Return the filter of a search. Its values were checked: categories that there are, and numbers."""
-    terms = [_is_one_of_categories(entry_filter.categories)]
+    names = ", ".join(map(_quote, entry_filter.categories))
+    terms = [f"category IN ({names})" if names else "false"]
     if entry_filter.min_importance > 0:
         terms.append(f"importance >= {entry_filter.min_importance!r}")
     if entry_filter.since > 0:
         terms.append(f'"createdAt" >= {entry_filter.since:d}')
     return " AND ".join(terms)
-
-
-def _is_one_of_categories(categories: Sequence[Category]) -> str:
-    return f"category IN ({', '.join(map(_quote, categories))})" if categories else "false"
 
 
 def _is_one_of(ids: Iterable[str]) -> str:

@@ -9,13 +9,7 @@ from typing import Any
 
 
 def make_id(own_id: object, prefix: str, *of: object) -> str:
-    """Return an id as text, or a stable id made from the item's content if it has none.
-
-    Args:
-        own_id: The id in the file.
-        prefix: The beginning of a generated id.
-        of: The content of the item.
-    """
+    """Return an id as text, or a stable id made from the item's content if it has none."""
     if isinstance(own_id, str | int) and not isinstance(own_id, bool) and str(own_id).strip():
         return str(own_id)
     return f"{prefix}-{sha256(json.dumps(of, default=str).encode()).hexdigest()[:16]}"

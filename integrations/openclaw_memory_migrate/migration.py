@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import glob
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,20 +21,13 @@ from openclaw_memory.workspace import SafeFolder
 from openclaw_memory_migrate.plan import OLD_NOTES, Planned, plan_migration
 from openclaw_memory_migrate.policies import apply_policies
 from openclaw_memory_migrate.snapshots import SNAPSHOTS, convert_snapshots, list_snapshot_files, write_snapshots
-from openclaw_memory_migrate.types import (
-    Conversation,
-    LeftOut,
-    MigratedFile,
-    MigrationPlan,
-    MigrationReport,
-    PlacedDocument,
-    Section,
-)
+from openclaw_memory_migrate.types import LeftOut, MigratedFile, MigrationPlan, MigrationReport
 
 if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory import Memory
+    from openclaw_memory_migrate.types import Conversation, PlacedDocument, Section
 
 _HEAD = "# From the notes before the migration"
 
@@ -113,7 +107,7 @@ def _copy_aside(file: Path, day: datetime.date) -> Path:
         WriteError: It could not be written.
     """
     try:
-        for earlier in sorted(file.parent.glob(f"{_escape_glob(file.name)}.bak-*")):
+        for earlier in sorted(file.parent.glob(f"{glob.escape(file.name)}.bak-*")):
             if earlier.is_file() and not earlier.is_symlink() and filecmp.cmp(file, earlier, shallow=False):
                 return earlier
         target, number = file.with_name(f"{file.name}.bak-{day.isoformat()}"), 1
@@ -127,10 +121,6 @@ def _copy_aside(file: Path, day: datetime.date) -> Path:
             "and migrate it from there"
         ) from error
     return target
-
-
-def _escape_glob(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _write_notes(

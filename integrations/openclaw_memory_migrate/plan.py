@@ -119,9 +119,7 @@ def _read(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read()
     except OSError as error:
-        raise NotFoundError(
-            f"{file} cannot be read ({error.strerror}): let this user read it, or name another file"
-        ) from error
+        raise NotFoundError(f"{file} cannot be read ({error.strerror}): make it readable, or name another") from error
 
 
 def _find_base(file: Path, root: Path) -> str | None:
@@ -184,9 +182,7 @@ def _merge_plans(folder: Path, parts: Sequence[Planned]) -> Planned:
     plans, files = [part.plan for part in parts], [file for part in parts for file in part.files]
     formats = {plan.format for plan in plans}
     if len(formats) > 1:
-        raise InvalidInputError(
-            f"{folder} holds exports of {' and of '.join(sorted(formats))}: name one file after the other"
-        )
+        raise InvalidInputError(f"{folder} holds exports of {' and of '.join(sorted(formats))}: name one at a time")
     return Planned(
         MigrationPlan(
             plans[0].format,

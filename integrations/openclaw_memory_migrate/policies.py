@@ -17,10 +17,6 @@ def apply_policies(plan: MigrationPlan, workspace: Workspace) -> MigrationPlan:
     """Return the plan without items that policies forbid, and without messages too long to be read again.
 
     Removed items are in `left_out`, with the rule and never with the text. Of Markdown only the lines go.
-
-    Args:
-        plan: The plan.
-        workspace: The files, with the user's rules.
     """
     left_out: list[LeftOut] = []
     sections = [_filter_section(section, workspace, left_out) for section in plan.sections]
@@ -46,7 +42,7 @@ def _mask_item(item: LeftOut, workspace: Workspace) -> LeftOut:
 
 def _filter_section(section: Section, workspace: Workspace, left_out: list[LeftOut]) -> Section | None:
     policies, text = workspace.policies, "\n".join(section.lines)
-    storable = policies.strip_unstorable(text)
+    storable = policies.hide_unstorable(text)
     if storable == text:
         return section
     names = policies.list_matching_rules(text)

@@ -67,10 +67,6 @@ def convert_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSn
     """Convert old snapshots; return them, and the ones left out. Nothing is written.
 
     Secrets in them are masked, and long messages cut, as `Memory.sessions.snapshot` does.
-
-    Args:
-        memory: The memory that they go to.
-        files: The old files.
     """
     if not files:
         return [], []

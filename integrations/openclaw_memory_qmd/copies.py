@@ -46,22 +46,12 @@ class Copies:
         return self._workspace.scan() is self._latest
 
     def locate(self, name: str) -> tuple[str, Source] | None:
-        """Return path and source of the note that a copy is of, or None if it is not a copy.
-
-        Args:
-            name: The name of the copy.
-        """
+        """Return path and source of the note that a copy is of, or None if it is not a copy."""
         stamp = self._manifest.get(name)
         return None if stamp is None else (stamp[0], stamp[1])
 
     def read_lines(self, name: str, first: int, last: int) -> list[str] | None:
-        """Return lines of a note, or None if they are not those of its copy any more.
-
-        Args:
-            name: The name of the copy.
-            first: The first line, 1-based.
-            last: The last line.
-        """
+        """Return lines of a note, or None if they are not those of its copy any more."""
         try:
             copy = self._folder.read(f"{COPIES_FOLDER}/{name}").decode("utf-8", "surrogatepass")
             note = self._workspace.read_indexed(self._manifest[name][0])

@@ -27,8 +27,7 @@ COLLECTION = "memory"
 # Without a name QMD looks for a configuration in the current folder and those above, which may be anybody's.
 _CONFIGURATION = "openclaw-memory"
 _INSTALL = (
-    "install it with Node.js 22 or later: `npm install -g @tobilu/qmd@2.8.3`, or name it in the setting "
-    "plugins.qmd.command"
+    "install it with Node.js 22 or later: `npm install -g @tobilu/qmd@2`, or name it in the setting plugins.qmd.command"
 )
 _SLOW = (
     "give it more time (plugins.qmd.timeout_seconds, update_timeout_seconds), or run `qmd pull` once: models are "

@@ -47,7 +47,6 @@ def test_names_are_shown_for_files_that_exist_and_found_by_whoever_knows_them(tm
         transcript, note = log.read_entries()
         assert (note.places, transcript.places) == (("memory/2026-11-21.md#3",), ("sessions/anna.jsonl",))
         assert [entry.op for entry in log.read_entries(path="2026-11")] == ["append"]
-
         assert not memory.control.forget(session="anna", dry_run=False).remaining
         gone = next(log.read_entries(op="write transcript"))
         assert gone.places[0].startswith("#")

@@ -84,33 +84,20 @@ def test_entries_that_a_full_disk_refuses_are_a_notice_and_a_gap(log):
     assert ([gap.result for gap in log.verify().gaps], access.list_problems()) == ([f"missed {missing}"], [])
 
 
-def test_a_folder_that_cannot_be_written_stops_nothing(log):
-    log.folder.parent.mkdir(parents=True)
-    log.folder.write_text("a file in the place of the folder")
-    access = log.open()
-    log.write(log=access)
-    log.write(log=access)
-    assert access.list_problems()[0].startswith("the access log lacks 2 entries: ")
-    log.folder.unlink()
-    log.write(log=access)
-    assert [gap.result for gap in log.verify().gaps] == ["missed 2"]
-
-
 def test_a_call_with_very_many_places_leaves_several_entries(log):
     log.write(*((f"memory/{number}.md", "") for number in range(450)), op="forget")
     assert [len(entry.paths) for entry in log.open().read_entries()] == [50, 200, 200]
     assert log.verify().ok
 
 
-def test_a_stuck_writer_keeps_no_one_waiting_for_long(log, monkeypatch):
-    monkeypatch.setattr("openclaw_memory_audit.head.LOCK_SECONDS", 0.05)
+def test_a_stuck_writer_keeps_no_one_waiting_for_long(log):
     log.fill(1)
     code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
     access = log.open()
     with python(code, log.head, stdin=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == "held\n"
         log.write(log=access)
-        assert "another process has held the log" in access.list_problems()[0]
+        assert "another process has held the log for over 0.1 s" in access.list_problems()[0]
         holder.stdin.close()
     log.write(log=access)
     assert [gap.result for gap in log.verify().gaps] == ["missed 1"]

@@ -66,10 +66,7 @@ def test_a_day_that_is_none_is_refused(used):
 
 def test_a_whole_log_is_proven(used):
     done = used("audit", "--verify")
-    assert (done.return_value, done.output) == (
-        0,
-        "entries 1 to 3 are as written; note the last number elsewhere\n",
-    )
+    assert (done.return_value, done.output) == (0, "entries 1 to 3 are as written; note the last number elsewhere\n")
     found = json.loads(used("audit", "--verify", "--json").output)
     assert (found["ok"], found["last"], found["wrong"]) == (True, 3, None)
 

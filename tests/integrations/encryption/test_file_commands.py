@@ -7,6 +7,7 @@ import sys
 import pyrage
 import pytest
 from encrypted import KEY, OTHER, unsealed
+from index_files import write_files
 from openclaw_memory_encryption import age
 from openclaw_memory_encryption.keys import State
 from processes import KILLED
@@ -20,10 +21,13 @@ HEALTH = "# Health\n\nThe blood group is O negative.\n"
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "health.md").write_text(HEALTH)
-    (tmp_path / "memory" / "boiler.md").write_text("The boiler is serviced in October.\n")
+    write_files(tmp_path, {"memory/health.md": HEALTH, "memory/boiler.md": "The boiler is serviced in October.\n"})
     return tmp_path
+
+
+def encrypt_health(run, folder):
+    run("encrypt", "-w", folder)
+    run("encrypt", "-w", folder, "memory/health.md")
 
 
 def notes(folder):
@@ -50,8 +54,7 @@ def test_where_the_index_is_plain_no_file_is_encrypted(run, folder):
 
 
 def test_the_program_age_reads_the_files_with_the_identity(run, folder):
-    run("encrypt", "-w", folder)
-    run("encrypt", "-w", folder, "memory/health.md")
+    encrypt_health(run, folder)
     identity = run("decrypt", "-w", folder, "--identity").out.strip()
     sealed = (folder / "memory" / "health.md.age").read_bytes()
     assert pyrage.decrypt(sealed, [pyrage.x25519.Identity.from_str(identity)]).decode() == HEALTH
@@ -69,11 +72,13 @@ def test_with_the_index_what_is_sensitive_is_encrypted_too(run, folder):
     assert notes(folder) == ["boiler.md", "city.md", "health.blood.md.age", "health.md"]
     assert sorted(file.name for file in (folder / "sessions").glob("s1*")) == ["s1.jsonl.age"]
     assert b"negative" not in b"".join(file.read_bytes() for file in folder.rglob("*.age"))
+    settings.write_text("[defaults.plugins.encryption]\nnotes = true\n")
+    assert run("encrypt", "-w", folder, "-c", settings).code == 0
+    assert all(name.endswith(".md.age") for name in notes(folder))
 
 
 def test_an_index_is_not_decrypted_before_its_files(run, folder):
-    run("encrypt", "-w", folder)
-    run("encrypt", "-w", folder, "memory/health.md")
+    encrypt_health(run, folder)
     refused = run("decrypt", "-w", folder)
     assert refused.code == 2
     assert "1 files are encrypted, such as memory/health.md.age" in refused.err
@@ -95,8 +100,7 @@ def test_a_new_key_is_that_of_all_files(run, folder, monkeypatch):
 
 
 def test_a_change_of_key_that_was_cut_short_is_finished(run, folder, monkeypatch):
-    run("encrypt", "-w", folder)
-    run("encrypt", "-w", folder, "memory/health.md")
+    encrypt_health(run, folder)
     monkeypatch.setenv(VARIABLE, f"{OTHER.secret.hex()},{KEY.secret.hex()}")
     run("rotate-key", "-w", folder)
     (folder / "memory" / "health.md.age").write_bytes(age.seal(HEALTH.encode(), KEY))
@@ -135,8 +139,7 @@ main(sys.argv[2:])
 def test_a_command_that_is_killed_leaves_the_text_in_one_readable_file(run, tmp_path, command, step):
     before, after = ("health.md", "health.md.age") if command == "encrypt" else ("health.md.age", "health.md")
     folder = tmp_path / "notes"
-    (folder / "memory").mkdir(parents=True)
-    (folder / "memory" / "health.md").write_text(HEALTH)
+    write_files(folder, {"memory/health.md": HEALTH})
     run("encrypt", "-w", folder)
     if command == "decrypt":
         run("encrypt", "-w", folder, "memory/health.md")

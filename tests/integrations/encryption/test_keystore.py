@@ -1,8 +1,6 @@
 """Keys: made, kept for their owner alone, found by id where they are, and never used themselves."""
 
 import os
-import subprocess
-import sys
 
 import keyring
 import pytest
@@ -110,13 +108,3 @@ def test_a_link_in_the_place_of_a_key_is_not_followed(place, tmp_path):
     os.symlink(tmp_path / "elsewhere", place / key.id)
     with pytest.raises(UserKeyError):
         find_key(key.id, "the index")
-
-
-@pytest.mark.nightly
-def test_other_processes_find_the_same_key():
-    key = choose_key("file")
-    code = (
-        f"from openclaw_memory_encryption.keys import find_key; print(find_key({key.id!r}, 'the index').secret.hex())"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == key.secret.hex()

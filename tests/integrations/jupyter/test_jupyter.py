@@ -69,13 +69,6 @@ def test_a_question_is_asked_as_it_is_typed(shell, cell):
     assert "Who's" in results.query or "Who's" not in cell
 
 
-def test_asking_follows_the_files_first(shell, memory, notes):
-    result_of(shell, f"%memory {WHERE}")
-    (notes / "memory" / "2026-03-01.md").write_text("# 2026-03-01\n\nThe ladder stands in the shed.\n")
-    assert result_of(shell, "%memory Where is the ladder")[0].path == "memory/2026-03-01.md"
-    assert not memory.status().dirty
-
-
 @pytest.mark.usefixtures("memory")
 def test_an_explanation_is_one_option_away(shell):
     explained = result_of(shell, f"%memory --explain {WHERE}")

