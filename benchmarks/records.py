@@ -21,7 +21,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.records import Records, RecordSource
 from openclaw_memory.records.heartbeat import Heartbeat
-from openclaw_memory.records.resolution import DAY
+from openclaw_memory.records.settlement import DAY
 from openclaw_memory.types import Status
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -90,7 +90,7 @@ def year(first_days: int = 0) -> list[dict[str, Any]]:
     keys = keys_of_year(rng, first_days)
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
         records = Records(memory.workspace, memory.config.records, search=memory.search, clock=clock)
-        beats = Heartbeat(memory.workspace, records, memory._engine.service, memory.config, clock)
+        beats = Heartbeat(memory.workspace, records, memory._engine.service, clock)
         per_day = YEAR_OBSERVATIONS / DAYS
         for day in range(DAYS):
             for number in range(int((day + 1) * per_day) - int(day * per_day)):
@@ -115,7 +115,7 @@ def _sizes(memory: Memory, status: Status, folder: Path, now: datetime.datetime)
         "files": len(notes),
         "bytes": sum(file.stat().st_size for file in notes),
         "bytes on disk": sum(file.stat().st_blocks * 512 for file in notes),
-        "index": status.index_bytes,
+        "index": status.bytes.index,
         "prompt": sum(len(result.snippet) for result in found),
     }
 

@@ -1,7 +1,7 @@
 """How much of the evidence a search shows: quality and time on workspaces with questions.
 
     python benchmarks/retrieval.py DIR... [--preset default|openclaw|openclaw-2026.2] [--embedder static|none|...]
-                                   [--sessions without|with|alone] [--store URL] [--json]
+                                   [--sessions without|with|alone] [--store URL] [--rerank NAME] [--json]
 
 Each DIR is a workspace (or a folder of workspaces) with `questions.json`:
 `[{"question": ..., "gold": [[path, line], ...]}, ...]`, lines 1-based. The notes are copied to a temporary folder,
@@ -238,12 +238,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
     parser.add_argument("--sessions", choices=LEFT_OUT, default="without", help="how transcripts are searched")
     parser.add_argument("--store", default="sqlite", help="or the URL of a database in PostgreSQL")
+    parser.add_argument("--rerank", help="a reranker, as search.rerank names one, which may take all the time it needs")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     chosen = chosen_workspaces(parser, options.folders)
     embedder = None if options.embedder == "none" else options.embedder
-    rows = measured(chosen, PRESETS[options.preset](), embedder, options.sessions, options.store)
-    settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions")} | {
+    config = PRESETS[options.preset]()
+    if options.rerank:
+        config = config.replace({"search": {"rerank": {"model": options.rerank, "milliseconds": 3_600_000}}})
+    rows = measured(chosen, config, embedder, options.sessions, options.store)
+    settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions", "rerank")} | {
         "store": options.store.partition("://")[0]
     }
     report = {**machine(), **settings, "rows": rows}

@@ -29,6 +29,7 @@ from retrieval import BUDGETS, LEFT_OUT, SHOWN_AT, chosen_workspaces, mean, show
 from speed import in_fresh_process, machine
 
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.text.languages import STEMMERS
 
 RESULTS = 40  # enough to fill the larger budget with short parts
 CHUNK_CHARS = 700
@@ -77,6 +78,24 @@ def langchain(folder: Path, model: str, store: str) -> Ask:
     def ask(question: str, k: int) -> list[str]:
         words.k, vectors.search_kwargs = k, {"k": k}
         return [found.page_content for found in both.invoke(question)[:k]]
+
+    return within_budgets(ask)
+
+
+def bm25(folder: Path) -> Ask:
+    """BM25 by the stemmer of the notes' language: that of the folder, if it is named by a code, else English."""
+    import bm25s
+    import Stemmer
+
+    language = STEMMERS.get(folder.name, "english")
+    texts, stemmer = parts(folder), Stemmer.Stemmer(language) if language in Stemmer.algorithms() else None
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(texts, stopwords=None, stemmer=stemmer, show_progress=False), show_progress=False)
+
+    def ask(question: str, k: int) -> list[str]:
+        words = bm25s.tokenize([question], stopwords=None, stemmer=stemmer, show_progress=False)
+        found, _ = index.retrieve(words, k=min(k, len(texts)), show_progress=False)
+        return [texts[at] for at in found[0].tolist()]
 
     return within_budgets(ask)
 
@@ -212,11 +231,14 @@ RECIPES: dict[str, Recipe] = {
     "ours, keywords only": partial(ours, model="none"),
     "ours, MiniLM": partial(ours, model="local"),
     "OpenClaw's documented recipe": partial(ours, model="static", config=MemoryConfig.openclaw),
+    "BM25": bm25,
     "LangChain: FAISS + BM25": partial(langchain, model="static", store="FAISS"),
     "LangChain: Chroma + BM25": partial(langchain, model="static", store="Chroma"),
     "LangChain: FAISS + BM25, MiniLM": partial(langchain, model="local", store="FAISS"),
     "LanceDB: hybrid": partial(lancedb, model="static"),
+    "LanceDB: hybrid, MiniLM": partial(lancedb, model="local"),
     "Chroma: vectors": partial(chroma, model="static"),
+    "Chroma: vectors, MiniLM": partial(chroma, model="local"),
     "txtai: hybrid": partial(txtai, model="static"),
     "LlamaIndex: vectors + BM25": partial(llama_index, model="static"),
     "LlamaIndex: vectors + BM25, MiniLM": partial(llama_index, model="local"),
