@@ -18,12 +18,14 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from openclaw_memory import Memory
 from openclaw_memory.store import SqliteStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))
 
 import cleaner
+from index_files import write_files
 
 CLEANER = pytest.StashKey[subprocess.Popen[bytes]]()
 
@@ -176,6 +178,18 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture
+def memory(tmp_path):
+    """The memory of an empty folder, by keywords."""
+    with Memory.open(tmp_path, embedder=None) as memory:
+        yield memory
+
+
+@pytest.fixture
+def one_file_a_transaction(monkeypatch):
+    monkeypatch.setattr("openclaw_memory.indexing.pipeline.FILES_PER_WRITE", 1)
+
+
+@pytest.fixture
 def notes(tmp_path):
     """A small workspace: long-term memory, two dated notes and a topic file."""
     files = {
@@ -184,11 +198,7 @@ def notes(tmp_path):
         "memory/2026-02-26.md": "# 2026-02-26\n\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n",
         "memory/household.md": "# Household\n\nThe boiler is serviced each October by Van Dam.\n",
     }
-    folder = tmp_path / "notes"
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
+    return write_files(tmp_path / "notes", files)
 
 
 @pytest.fixture

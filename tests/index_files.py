@@ -27,6 +27,11 @@ def write_files(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+def read_days(root: Path) -> str:
+    """Return the notes below `memory/`, one after another."""
+    return "".join(path.read_text() for path in sorted((root / "memory").glob("*.md")))
+
+
 def copy_workspace(workspace: Path, target: Path) -> Path:
     """Copy a workspace with its index, as if it had been synced at the other place; return the copy."""
     shutil.copytree(workspace, target)

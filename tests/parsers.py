@@ -15,7 +15,8 @@ from openclaw_memory.config.sections import PolicyRule
 from openclaw_memory.conversation.snapshots import parse_snapshot
 from openclaw_memory.indexing.file_rows import make_metadata
 from openclaw_memory.records.file_format import parse_record
-from openclaw_memory.security import signatures
+from openclaw_memory.search.query import match_file_name, read_query
+from openclaw_memory.security.keys import explain_refusal
 from openclaw_memory.store.fts import clean_terms, quote
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.days import find_dates, get_path_day
@@ -68,7 +69,7 @@ def _record(text: str) -> None:
     # A field that comes twice counts as it is the last time: the text changes any of the fields above it.
     read = front_matter.parse(f"---\nopenclaw_memory: 1\n{_FIELDS}{text}")
     if read is not None:
-        signatures.explain_refusal(path, read.fields, read.text)
+        explain_refusal(path, read.fields, read.text)
         record, _ = parse_record(path, read, NOW)
         _ = record.expires_at, record.to_dict()
 
@@ -114,6 +115,8 @@ _words.execute("INSERT INTO words VALUES ('the boiler is serviced')")
 
 
 def _query(text: str) -> None:
+    read_query(text)
+    match_file_name(text)
     select_content_words(text)
     asked = clean_terms(split_query(text))
     if asked:
@@ -213,7 +216,7 @@ PARSERS: dict[str, Parser] = {
     ),
     "query": Parser(
         _query, ('"', "(", ")", "*", "NEAR", " AND ", " OR ", " NOT ", "^", ":", "-", "+", "{", "}", "text:", "a", "北", "e\u0301", "\0", "\ud800", "'", ";", "İ", "boiler", " "),
-        ("a ", "a", "北", "a-", "aB", "_", "é ", "1", "\u0301", "'", '"'),
+        ("a ", "a", "北", "a-", "aB", "_", "é ", "1", "\u0301", "'", '"', "-a\t", '"a" ', "a:", "/a.md ", "👩\u200d"),
     ),
     "dates": Parser(_dates, _DAYS, ("1 ", "2026-01-01 ", "1 jan ", "jan ", "2026年1月", "-", "1", "of ", "a")),
     "recalled": Parser(

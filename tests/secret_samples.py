@@ -1,139 +1,24 @@
-"""Tokens as their providers' documentation shows them, none of which was ever valid, and what only looks like one."""
+"""Tokens of the formats that are masked, by the lists of `secret_samples.txt`, and what only looks like one."""
+
+import re
+from pathlib import Path
 
 HEX = "3f786850e387550fdab836ed7e6dc881" * 2
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z" * 10
 UPPER = "A1B2C3D4E5F6G7H8" * 4
 LETTERS = "QwErTyUiOpAsDfGhJkLzXcVbNm" * 4
 UUID = "0b6ad4f2-9f0e-4a51-bb0e-7a2f6d0f8b11"
+ALPHABETS = {"HEX": HEX, "MIXED": MIXED, "UPPER": UPPER, "LETTERS": LETTERS, "UUID": UUID}
 
-KNOWN = {
-    "openai": f"sk-proj-{MIXED[:48]}",
-    "anthropic": f"sk-ant-api03-{MIXED[:60]}",
-    **{f"stripe {start}": f"{start}_{MIXED[:24]}" for start in ("sk_live", "rk_test")},
-    "elevenlabs": f"sk_{HEX[:48]}",
-    "stripe hook": f"whsec_{MIXED[:32]}",
-    "github": f"ghp_{MIXED[:36]}",
-    **{f"github {kind}": f"gh{kind}_{MIXED[:36]}" for kind in "sour"},
-    "github fine": f"github_pat_{MIXED[:22]}_{MIXED[:58]}",
-    "gitlab": f"glpat-{MIXED[:20]}",
-    "slack": f"xoxb-123456789012-{MIXED[:24]}",
-    "slack app": f"xapp-1-A0123-{MIXED[:24]}",
-    "slack hook": f"https://hooks.slack.com/services/T0001/B0001/{MIXED[:24]}",
-    "google": f"AIza{MIXED[:35]}",
-    "google oauth": f"ya29.{MIXED[:40]}",
-    "google client": f"GOCSPX-{MIXED[:28]}",
-    "aws": f"AKIA{UPPER[:16]}",
-    "aws session": f"ASIA{UPPER[:16]}",
-    **{name: f"{name}_{MIXED[:36]}" for name in ("hf", "gsk", "r8", "npm", "lin_api", "ntn")},
-    "xai": f"xai-{MIXED[:60]}",
-    "perplexity": f"pplx-{MIXED[:48]}",
-    "tavily": f"tvly-{MIXED[:32]}",
-    "nvidia": f"nvapi-{MIXED[:64]}",
-    "langsmith": f"lsv2_pt_{HEX[:32]}_{HEX[:10]}",
-    "pypi": f"pypi-AgEIcHlwaS5vcmc{MIXED[:60]}",
-    "rubygems": f"rubygems_{HEX[:48]}",
-    "docker": f"dckr_pat_{MIXED[:27]}",
-    "digitalocean": f"dop_v1_{HEX[:64]}",
-    "shopify": f"shpat_{HEX[:32]}",
-    "sendgrid": f"SG.{MIXED[:22]}.{MIXED[:43]}",
-    "twilio": f"SK{HEX[:32]}",
-    "telegram": f"123456789:AA{MIXED[:33]}",
-    "figma": f"figd_{MIXED[:40]}",
-    "databricks": f"dapi{HEX[:32]}",
-    "atlassian": f"ATATT3{MIXED[:60]}",
-    "vault": f"hvs.{MIXED[:60]}",
-    "supabase": f"sbp_{HEX[:40]}",
-    "supabase key": f"sb_secret_{MIXED[:30]}",
-    "grafana": f"glsa_{MIXED[:32]}_{HEX[:8]}",
-    "postman": f"PMAK-{HEX[:24]}-{HEX[:34]}",
-    "jwt": f"eyJhbGciOiJIUzI1NiJ9.{MIXED[:40]}.{MIXED[:43]}",
-    "age": f"AGE-SECRET-KEY-1{UPPER[:48]}",
-    "voyage": f"pa-{MIXED[:43]}",
-    "voyage atlas": f"al-{MIXED[:43]}",
-}
 
-LISTED = {
-    "gitlab deploy": f"gldt-{MIXED[:20]}",
-    "gitlab runner": f"glrt-{MIXED[:20]}",
-    "gitlab registration": f"GR1348941{MIXED[:20]}",
-    "gitlab session": f"_gitlab_session={HEX[:32]}",
-    "grafana cloud": f"glc_{MIXED[:60]}",
-    "grafana old": f"eyJrIjoi{MIXED[:80]}",
-    "hugging face organisation": f"api_org_{LETTERS[:34]}",
-    "planetscale": f"pscale_tkn_{MIXED[:43]}",
-    "sentry organisation": f"sntrys_eyJpYXQiO{MIXED[:60]}_{MIXED[:43]}",
-    "sentry user": f"sntryu_{HEX[:64]}",
-    "readme": f"rdme_{(HEX * 2)[:70]}",
-    "shippo": f"shippo_live_{HEX[:40]}",
-    "settlemint": f"sm_pat_{MIXED[:16]}",
-    "sourcegraph": f"sgp_{HEX[:16]}_{HEX[:40]}",
-    "prefect": f"pnu_{MIXED[:36]}",
-    "typeform": f"tfp_{MIXED[:59]}",
-    "duffel": f"duffel_test_{MIXED[:43]}",
-    "fly": f"fo1_{MIXED[:43]}",
-    "fly 2": f"fm2_{MIXED[:120]}",
-    "clojars": f"CLOJARS_{HEX[:60]}",
-    "flutterwave": f"FLWSECK_TEST-{HEX[:32]}-X",
-    "1password": f"ops_eyJ{MIXED[:260]}",
-    "maxmind": f"{MIXED[:6]}_{MIXED[:29]}_mmk",
-    "lob": f"test_{HEX[:35]}",
-    "gocardless": f"live_{MIXED[:40]}",
-    "authress": f"sc_{MIXED[:10]}.{MIXED[:4]}.acc_{MIXED[:12]}.{MIXED[:40]}",
-    "adobe": f"p8e-{MIXED[:32]}",
-    "firecrawl": f"fc-{HEX[:32]}",
-    **{name: f"{name}_{MIXED[:40]}" for name in ("nfp", "vcp", "jina", "phx")},
-    "pinecone": f"pcsk_{MIXED[:6]}_{MIXED[:60]}",
-    "resend": f"re_{MIXED[:8]}_{MIXED[:24]}",
-    "tailscale": f"tskey-auth-{MIXED[:12]}-{MIXED[:32]}",
-    "new relic": f"NRAK-{UPPER[:27]}",
-    "octopus": f"API-{UPPER[:26]}",
-    "pulumi": f"pul-{HEX[:40]}",
-    "scalingo": f"tk-us-{MIXED[:48]}",
-    "brevo": f"xkeysib-{HEX[:64]}-{MIXED[:16]}",
-    "square": f"sq0atp-{MIXED[:22]}",
-    "square 2": f"EAAA{MIXED[:60]}",
-    "infracost": f"ico-{MIXED[:32]}",
-    "42": f"s-s4t2ud-{HEX[:64]}",
-    "plaid": f"access-sandbox-{UUID}",
-    "mailgun": f"key-{HEX[:32]}",
-    "mailchimp": f"{HEX[:32]}-us21",
-    "frame.io": f"fio-u-{MIXED[:64]}",
-    "defined networking": f"dnkey-{MIXED[:26]}-{MIXED[:52]}",
-    "cloudflare": f"v1.0-{HEX[:24]}-{(HEX * 3)[:146]}",
-    "doppler": f"dp.pt.{MIXED[:43]}",
-    "dynatrace": f"dt0c01.{UPPER[:24]}.{UPPER[:64]}",
-    "terraform": f"{MIXED[:14]}.atlasv1.{MIXED[:64]}",
-    "harness": f"pat.{MIXED[:22]}.{HEX[:24]}.{MIXED[:20]}",
-    "dropbox": f"sl.{MIXED[:135]}",
-    "mapbox": f"sk.eyJ{MIXED[:60]}.{MIXED[:22]}",
-    "vault batch": f"hvb.{MIXED[:140]}",
-    "yandex": f"t1.{MIXED[:40]}.{MIXED[:86]}",
-    "yandex key": f"AQVN{MIXED[:36]}",
-    "discord": f"M{MIXED[:24]}.{MIXED[:6]}.{MIXED[:27]}",
-    "discord hook": f"https://discord.com/api/webhooks/123456789012345678/{MIXED[:68]}",
-    "teams hook": f"/IncomingWebhook/{HEX[:32]}/{UUID}",
-    "easypost": f"EZAK{MIXED[:54]}",
-    "alibaba": f"LTAI{MIXED[:20]}",
-    "clickhouse": f"4b1d{MIXED[:38]}",
-    "facebook": f"EAAC{MIXED[:120]}",
-    "artifactory": f"AKC{MIXED[:70]}",
-    "aws other": f"ABIA{UPPER[:16]}",
-    "openshift": f"sha256~{MIXED[:43]}",
-    "azure": f"aB3{4}Q~{MIXED[:34]}",
-    "azure storage": f"AccountKey={MIXED[:86]}==",
-    "heroku": f"HRKU-{MIXED[:60]}",
-    "jwt in base64": f"ZXlKaGJHY2lPaUpJVXpJMU5pSjku{MIXED[:60]}",
-}  # fmt: skip
+def read_samples(name: str) -> dict[str, str]:
+    """The tokens of a list, by the names of their providers."""
+    text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    text = re.sub(r"<([A-Z]+) ?(\d*)>", lambda part: ALPHABETS[part[1]][: int(part[2] or 99)], text)
+    return dict(re.findall(rf"(?m)^{name} (.+?) = (.+)$", text))
 
-# Their tokens are known by the name before them.
-NAMED = {
-    "datadog": f"DATADOG_API_KEY={HEX[:32]}",
-    "snyk": f"snyk token: {UUID}",
-    "heroku": f"heroku_api_key = '{UUID}'",
-    "aws secret": "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfi8Y3EXAMPLE",
-    "discord": f'"discord.client.secret": "{MIXED[:32]}"',
-    "twitter": f"TWITTER_ACCESS_TOKEN_SECRET={MIXED[:45]}",
-}
+
+KNOWN, LISTED, NAMED = map(read_samples, ("known", "listed", "named"))
 
 HARMLESS = [
     "The task-force-of-2026 met; sk-learn-contrib-extensions is a package.",
@@ -144,6 +29,8 @@ HARMLESS = [
     "Basic training starts in the morning; basic understanding suffices.",
     "https://example.org/path?page=2&sort=desc#L3", "ratio 16:9, call at 123456789:30",
     "SKU SK1234 and HF_HOME, npm_config and hf_hub are names", "The key: C minor; keyboard=qwerty",
+    f"cache key: {HEX[:40]}, idempotency-key: {UUID}, public key: {HEX[:32]}, author: {HEX[:40]}",
+    *(f"{name}: {HEX[:40]}" for name in ("exact cache key", "primary key", "render passes", "zoom monkey")),
     "ssh user@host.example and mail ana@example.org", "secretary = Ines, monkey: 7, tokens=4000",
 ]  # fmt: skip
 

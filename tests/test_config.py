@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 
 from openclaw_memory import MemoryConfig
+from openclaw_memory.backends.workspace_setup import MAX_CHARS, MAX_ENTRIES, apply_workspace_file
 from openclaw_memory.config.checks import read_range, read_types
 from openclaw_memory.config.config import check_config
 from openclaw_memory.config.environment import locate_state
 from openclaw_memory.config.sections import SECTIONS, EmbeddingConfig, FilesConfig, SearchConfig
-from openclaw_memory.config.workspace_file import MAX_CHARS, MAX_ENTRIES, apply_workspace_file
 from openclaw_memory.errors import ConfigError
 
 

@@ -66,8 +66,7 @@ def test_settings_that_a_folder_has_already_are_not_overwritten(run, vault):
 
 
 def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
-    (vault / "private").mkdir()
-    (vault / "private/x.md").write_text("The code of the safe is 4711.\n")
+    write_files(vault, {"private/x.md": "The code of the safe is 4711.\n"})
     (vault / ".memory").mkdir()
     settings = 'extra_paths = [".", "private", ".trash", "\\u0000"]\nexclude = ["!private/x.md", "Daily/"]\n'
     (vault / ".memory/config.toml").write_text(f"[files]\n{settings}")
@@ -130,8 +129,7 @@ PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
 
 
 @pytest.mark.parametrize(
-    ("provider", "package", "key"),
-    [*((*names, key) for names in PACKAGES for key in ("", "sk-any")), ("local", "sentence_transformers", "")],
+    ("provider", "package", "key"), [(*names, key) for names in PACKAGES for key in ("", "sk-any")]
 )
 @pytest.mark.sampled(1)
 def test_a_provider_without_its_package_names_what_to_install(provider, package, key):
@@ -142,13 +140,13 @@ for name in {KEYS}:
 from openclaw_memory import load_embedder
 from openclaw_memory.errors import EmbedderError
 try:
-    load_embedder("{provider}", {{"local": "some/model"}}.get("{provider}"), **({{"api_key": "{key}"}} if "{key}" else {{}}))
+    load_embedder("{provider}", **({{"api_key": "{key}"}} if "{key}" else {{}}))
 except EmbedderError as error:
     print(error)
 """
     told = run_without(script, package)
     assert f'pip install ".[{provider}]"' in told
-    assert ("has no key" in told) is (not key and provider != "local")
+    assert ("has no key" in told) is (not key)
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "voyage"])

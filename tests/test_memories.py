@@ -2,7 +2,6 @@
 
 import asyncio
 import doctest
-import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from uuid import UUID
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from processes import python
 
 import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig
@@ -315,43 +313,6 @@ def test_what_chooses_no_memory_is_refused(memory):
 
 
 # --- nobody sees the notes of another
-
-MANY = """
-import json, random, sys, threading
-from concurrent.futures import ThreadPoolExecutor
-from openclaw_memory import Memories
-root, people, at_once, seed = sys.argv[1], *map(int, sys.argv[2:])
-users = Memories(root, embedder=None, max_open=max(2, at_once // 4))
-
-def turn(number):
-    name = f"user-{number}"
-    with users.use(name) as memory:
-        memory.append(f"The word of {name} is zebra{number}x.", skip_existing=True)
-        memory.sync()
-        results = memory.search("What is the word of zebra?", max_results=20)
-        wrong = [hit.snippet for hit in results if f"zebra{number}x" not in hit.snippet]
-        return [name, len(results), wrong] if wrong or not results else None
-
-draw = random.Random(seed)
-order = [number for number in range(people) for _ in range(2)]
-draw.shuffle(order)
-with users, ThreadPoolExecutor(at_once) as threads:
-    print(json.dumps([found for found in threads.map(turn, order) if found]), flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("people", "at_once"), [(12, 6), pytest.param(1000, 50, marks=pytest.mark.nightly)], ids=["few", "many"]
-)
-def test_two_processes_with_many_people_mix_no_notes(tmp_path, people, at_once):
-    both = [python(MANY, tmp_path, people, at_once, seed) for seed in (1, 2)]
-    assert [json.loads(process.communicate(timeout=1200)[0]) for process in both] == [[], []]
-    assert len(list(tmp_path.iterdir())) == people
-    for folder in tmp_path.iterdir():
-        words = {line for note in (folder / "memory").glob("*.md") for line in note.read_text().splitlines()}
-        assert {line for line in words if "zebra" in line} == {
-            f"The word of {folder.name} is zebra{folder.name.removeprefix('user-')}x."
-        }
 
 
 def open_files():

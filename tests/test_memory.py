@@ -11,17 +11,9 @@ from pathlib import Path
 import pytest
 from index_files import index_file
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, errors
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.errors import (
-    ConfigError,
-    CorruptIndexError,
-    EmbedderError,
-    NotFoundError,
-    PathNotAllowedError,
-    QueryError,
-)
 from openclaw_memory.workspace import Workspace
 
 
@@ -47,7 +39,7 @@ def test_opening_writes_nothing_and_a_first_search_builds_the_index(notes):
 
 def test_a_provider_that_does_not_load_is_named_in_the_status(notes, monkeypatch):
     def fail(*_: object) -> None:
-        raise EmbedderError("hashing is out of order; mend it")
+        raise errors.EmbedderError("hashing is out of order; mend it")
 
     monkeypatch.setattr(hashing, "create", fail)
     with Memory.open(notes, embedder="hashing") as memory:
@@ -101,7 +93,7 @@ def test_an_agents_notes_and_index_lie_where_openclaw_keeps_them(tmp_path, monke
 
 @pytest.mark.parametrize("agent", ["", "..", "a/b", "../x", ".hidden", "a\x00b", "x" * 65, "main\n", 3])
 def test_an_agent_id_that_could_lead_elsewhere_is_refused(agent):
-    with pytest.raises(ConfigError, match="agent id"):
+    with pytest.raises(errors.ConfigError, match="agent id"):
         Memory.for_agent(agent)
 
 
@@ -117,7 +109,7 @@ def test_an_agent_id_that_could_lead_elsewhere_is_refused(agent):
 )  # fmt: skip
 def test_a_wish_that_cannot_be_met_is_a_query_error_that_names_the_value(memory, wishes):
     (name, value), *_ = wishes.items()
-    with pytest.raises(QueryError, match=name):
+    with pytest.raises(errors.QueryError, match=name):
         memory.search(**{"query": "boiler", name: value})
 
 
@@ -163,7 +155,7 @@ def test_the_status_changes_nothing_and_says_that_the_index_is_damaged(notes):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
     spoil(index_of(notes))
-    with Memory.open(notes, embedder=None) as memory, pytest.raises(CorruptIndexError, match="Sync again"):
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(errors.CorruptIndexError, match="Sync again"):
         memory.status()
     assert index_of(notes).read_bytes().startswith(b"this is no database")
 
@@ -175,9 +167,9 @@ def test_a_citation_opens_the_lines_that_it_names(notes):
         assert excerpt.citation == best.citation
         assert "Mrs. Groen" in excerpt.text
         assert memory.get("MEMORY.md#L4").text == memory.get("MEMORY.md", start=4, lines=1).text
-        with pytest.raises(NotFoundError, match="none numbered 40"):
+        with pytest.raises(errors.NotFoundError, match="none numbered 40"):
             memory.get("MEMORY.md#L40-L41")
-        with pytest.raises(PathNotAllowedError):
+        with pytest.raises(errors.PathNotAllowedError):
             memory.get("../MEMORY.md#L1")
 
 

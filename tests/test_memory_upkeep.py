@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,12 +19,16 @@ from watching import eventually
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
-from openclaw_memory.store import connection
-from openclaw_memory.types import Progress
+from openclaw_memory.errors import IndexLockedError, StoreError, SyncBusyError, WorkspaceError
+from openclaw_memory.store import SqliteStore, connection
+from openclaw_memory.types import Progress, Store
 
 SECONDS = 60  # how long a test waits for something to happen
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
+
+
+def opened(notes: Path, config: MemoryConfig | None = None) -> Memory:
+    return Memory.open(notes, embedder=None, config=config)
 
 
 def finds(memory: Memory, word: str) -> bool:
@@ -31,7 +37,7 @@ def finds(memory: Memory, word: str) -> bool:
 
 @pytest.fixture
 def memory(notes):
-    with Memory.open(notes, embedder=None) as memory:
+    with opened(notes) as memory:
         memory.sync()
         yield memory
 
@@ -46,7 +52,7 @@ def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_i
 
 
 def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes):
-    with Memory.open(notes, embedder=None) as memory:
+    with opened(notes) as memory:
         memory.sync()
     with Memory.open(notes, embedder=HashingEmbedder()) as memory:
         for _ in range(10):
@@ -81,11 +87,7 @@ def test_a_second_sync_waits_or_is_told(notes):
         reached.set()
         assert go_on.wait(SECONDS)
 
-    with (
-        Memory.open(notes, embedder=None) as memory,
-        Memory.open(notes, embedder=None) as other,
-        ThreadPoolExecutor(3) as threads,
-    ):
+    with opened(notes) as memory, opened(notes) as other, ThreadPoolExecutor(3) as threads:
         first = threads.submit(memory.sync, progress=stop)
         assert reached.wait(SECONDS)
         try:
@@ -106,43 +108,6 @@ def test_a_progress_callback_that_syncs_is_told(memory):
 
 
 # --- healing
-def spoilt(index: Path, how: str) -> None:
-    for companion in ("-wal", "-shm"):
-        Path(f"{index}{companion}").unlink(missing_ok=True)
-    content = bytearray(index.read_bytes())
-    if how == "no database":
-        content = bytearray(b"this is no database" * 1000)
-    elif how == "cut":
-        del content[len(content) // 2 :]
-    elif how == "garbage":
-        for page in range(1, len(content) // connection.PAGE_SIZE):
-            content[page * connection.PAGE_SIZE : page * connection.PAGE_SIZE + 2000] = b"\xab" * 2000
-    index.write_bytes(content)
-
-
-@pytest.mark.fault(5)
-@pytest.mark.parametrize("how", ["no database", "cut", "garbage"])
-@pytest.mark.parametrize("by", ["search", "sync", "force"])
-@pytest.mark.sampled(2)
-def test_a_damaged_index_is_deleted_and_built_again(notes, how, by):
-    with Memory.open(notes, embedder=None) as memory:
-        memory.sync()
-    index = index_file(notes)
-    spoilt(index, how)
-    with Memory.open(notes, embedder=None, config=QUIET) as memory:
-        if by != "search":
-            report = memory.sync(force=by == "force")
-            assert "damaged" in str(report.rebuilt)
-            assert len(report.added) == 4
-        else:
-            results = memory.search("boiler")
-            assert results[0].path == "memory/household.md"
-            assert "damaged" in str(results.reason)
-            assert "damaged" in str(memory.status().last_sync.rebuilt)
-        assert memory.search("boiler").reason is None
-        assert memory.status(deep=True).problems == ()
-
-
 @pytest.mark.fault(4)
 def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory, notes):
     for file in index_folder(notes).glob("index.sqlite*"):
@@ -164,12 +129,12 @@ def test_a_workspace_that_went_away_is_not_made_again(memory, notes):
 @pytest.mark.fault(5)
 def test_a_lock_is_no_damage(notes, monkeypatch):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
-    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+    with opened(notes, QUIET) as memory:
         memory.sync()
     holder = apsw.Connection(str(index_file(notes)))
     holder.execute("BEGIN EXCLUSIVE")
     try:
-        with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        with opened(notes, QUIET) as memory:
             (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
             with pytest.raises(IndexLockedError):
                 memory.sync()
@@ -184,7 +149,7 @@ def test_a_lock_is_no_damage(notes, monkeypatch):
 # --- watching
 def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes):
     config = replace(QUIET, sync=replace(QUIET.sync, debounce_seconds=0.1))
-    with Memory.open(notes, embedder=None, config=config) as memory:
+    with opened(notes, config) as memory:
         memory.sync()
         watcher = memory.watch()
         assert memory.watch() is watcher
@@ -196,3 +161,137 @@ def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes):
         again = memory.watch()
         assert again is not watcher
     eventually(lambda: again.state == "stopped")
+
+
+def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes):
+    slow = MemoryConfig(sync=SyncConfig(debounce_seconds=3600.0))
+    with opened(notes, slow) as memory, opened(notes, slow) as other:
+        memory.sync()
+        working = memory.watch()
+        eventually(lambda: working.is_at_work and not working.is_behind)
+        waiting = other.watch()
+        eventually(lambda: waiting.state.startswith("standing by"))
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        eventually(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
+
+
+# --- nobody waits for a sync
+def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_own_does(notes):
+    with opened(notes, QUIET) as memory:
+        memory.sync(progress=lambda _: None)
+        index = memory.index_path
+        assert index is not None
+        with ThreadPoolExecutor(2) as threads, opened(notes, QUIET) as other:
+            store = other._engine.service.store()
+            stored = store.read_meta()
+            assert stored is not None
+            store._reset(stored)
+            with SqliteStore(index).lock("sync"):
+                waiting = threads.submit(memory.sync)
+                time.sleep(0.3)
+                asked = threads.submit(memory.search, "boiler").result(SECONDS)
+                assert (len(asked), asked.stale) == (0, True)
+                assert not waiting.done()
+            waiting.result(SECONDS)
+            assert finds(memory, "boiler")
+
+
+def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes):
+    memory = opened(notes, QUIET)
+    memory.sync()
+    assert memory.index_path is not None
+    with SqliteStore(memory.index_path).lock("sync"), ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(memory.sync)
+        time.sleep(0.2)
+        memory.close()
+        with pytest.raises(StoreError, match="closed"):
+            waiting.result(SECONDS)
+
+
+def test_a_search_may_be_told_to_build_nothing(notes):
+    with opened(notes, MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))) as memory:
+        results = memory.search("boiler")
+        assert (len(results), results.stale) == (0, True)
+        assert "nothing is indexed yet" in str(results.reason)
+        assert not (notes / ".memory").exists()
+        memory.sync()
+        assert finds(memory, "boiler")
+
+
+def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):
+    with opened(notes) as memory:
+        memory.notes.sync_soon()
+        assert memory.index_path is not None
+        assert not memory.index_path.exists()
+        memory.sync()
+        memory.append("The ferry to Vlieland leaves at seven.")
+        memory.notes.sync_soon()
+        eventually(lambda: not memory.status().dirty)
+        assert "Vlieland" in memory.search("When does the ferry leave?")[0].snippet
+        eventually(lambda: not memory.search("When does the ferry leave?").stale)
+
+
+# --- no answer from before a change is called fresh
+@pytest.fixture
+def after_snapshot(monkeypatch):
+    """Functions that are called once each, right after a search has taken its snapshot of the index."""
+    planned: list[object] = []
+    real = SqliteStore.snapshot
+
+    @contextmanager
+    def snapshot(store: SqliteStore) -> Iterator[Store]:
+        with real(store) as frozen:
+            frozen.read_meta()  # the state that is read is that of now
+            while planned:
+                planned.pop()()  # type: ignore[operator]
+            yield frozen
+
+    monkeypatch.setattr(SqliteStore, "snapshot", snapshot)
+    return planned
+
+
+@pytest.mark.parametrize("config", [QUIET, MemoryConfig()], ids=["quiet", "syncs on search"])
+def test_an_answer_from_before_a_sync_that_has_ended_meanwhile_is_stale(notes, after_snapshot, config):
+    with opened(notes, config) as memory, ThreadPoolExecutor(1) as threads:
+        memory.sync()
+        memory.append("A zeppelin was seen.")
+        after_snapshot.append(lambda: threads.submit(memory.sync).result(SECONDS))
+        before = memory.search("zeppelin")
+        assert (len(before), before.stale) == (0, True)
+        after = memory.search("zeppelin")
+        assert ("zeppelin" in after[0].snippet, after.stale) == (True, False)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.sampled(1)
+def test_while_syncs_and_searches_run_together_no_old_answer_is_called_fresh(notes, watched):
+    ended = Event()
+
+    def sync_on(memory: Memory) -> int:
+        syncs = 0
+        while not ended.is_set():
+            memory.sync()
+            syncs += 1
+        return syncs
+
+    with opened(notes, MemoryConfig(sync=SyncConfig(debounce_seconds=0.01))) as memory, opened(notes, QUIET) as other:
+        memory.sync()
+        if watched:
+            memory.watch()
+        with ThreadPoolExecutor(2) as threads:
+            syncing = [threads.submit(sync_on, memory), threads.submit(sync_on, other)]
+            try:
+                old = []
+                written = memory.append("The gate opens with code 0.", date="2026-03-01")
+                for entry in range(1, 25):
+                    line = written.start_line
+                    written = memory.edit(
+                        written.path, line, line, f"The gate opens with code {entry}.", expected=written
+                    )
+                    results = memory.search("gate code")
+                    says = f"code {entry}." in " ".join(result.snippet for result in results)
+                    old += [entry] if not (says or results.stale) else []
+            finally:
+                ended.set()
+            assert min(done.result(SECONDS) for done in syncing) > 0
+        assert old == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +16,6 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
-from openclaw_memory.indexing import pipeline
 from openclaw_memory.types import Matrix, Progress, Vector
 
 QUIET = MemoryConfig(
@@ -78,11 +75,6 @@ def held(memory: Memory, **options: bool) -> Iterator[Callable[[], Any]]:
             go_on.set()
 
 
-@pytest.fixture
-def one_file_a_transaction(monkeypatch):
-    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
-
-
 # --- while a sync runs
 @pytest.mark.usefixtures("one_file_a_transaction")
 def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes):
@@ -117,25 +109,6 @@ def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_
 
 
 # --- a build that was cut short ---
-
-
-KILLED = """
-import os, sys
-from openclaw_memory import Memory
-from openclaw_memory.indexing import pipeline
-pipeline.FILES_PER_WRITE = 1
-Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
-"""
-
-
-@pytest.mark.nightly
-def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(notes):
-    assert subprocess.run([sys.executable, "-c", KILLED, str(notes)], check=False).returncode == 7
-    with opened(notes) as memory:
-        assert memory.status().files == 1
-        results = memory.search("boiler")
-        assert (results[0].path, results.stale) == ("memory/household.md", False)
-        assert memory.status().files == 4
 
 
 def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes):

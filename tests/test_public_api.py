@@ -31,7 +31,7 @@ FRONT_DOOR = {
     "sessions.snapshots": ["session_id"],
     "sessions.resume": ["session_id"],
     "heartbeat": ["budget_seconds", "ask"],
-    "control.inspect": ["kind", "since", "until", "type", "source", "sensitivity", "sort"],
+    "control.inspect": [],
     "control.forget": ["last_days", "since", "query", "key", "session", "paths", "dry_run", "expected", "now"],
     "watch": [],
     "status": ["deep"],

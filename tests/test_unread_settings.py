@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.config import READ_WHEN
 from openclaw_memory.config.sections import SECTIONS, ChunkingConfig, CompactionConfig
-from openclaw_memory.config.unread import READ_WHEN
 from openclaw_memory.records import RecordSource
 from openclaw_memory.tools import memory_tools
 
@@ -103,7 +103,7 @@ def test_no_preset_sets_what_is_not_read():
         (MemoryConfig(compaction=CompactionConfig(flush=False, prompt="x")), "compaction.prompt", {"compaction": {"flush": True}}),
         (MemoryConfig().replace({"chunking": {"overlap_tokens": 80}}), "chunking.overlap_tokens", {"chunking": {"style": "tokens"}}),
         (MemoryConfig().replace({"embedding": {"provider": "none"}, "search": {"vector_weight": 0.9}}), "search.vector_weight", {"embedding": {"provider": "static"}}),
-        (MemoryConfig().replace({"embedding": {"concurrency": 2}}), "embedding.concurrency", {"embedding": {"provider": "openai"}}),
+        (MemoryConfig().replace({"embedding": {"query_seconds": 2}}), "embedding.query_seconds", {"embedding": {"provider": "openai"}}),
     ],
 )  # fmt: skip
 def test_a_setting_counts_as_set_if_it_differs_or_was_written_out(config, name, reader):

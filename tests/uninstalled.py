@@ -1,4 +1,4 @@
-"""Runs Python where packages are not installed, as it seems to it."""
+"""Runs Python from this checkout, or where packages are not installed, as it seems to it."""
 
 import os
 import subprocess
@@ -24,11 +24,15 @@ from openclaw_memory.errors import MissingExtraError
 """
 
 
+def make_environment(**variables: str) -> dict[str, str]:
+    """The environment of a process that imports this checkout, with further variables."""
+    paths = [str(ROOT), str(ROOT / "adapters"), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **variables}
+
+
 def run_without(script: str, *missing: str) -> str:
     """What the script prints in a process of its own, in which none of the `missing` packages can be imported."""
     command = [sys.executable, "-c", WITHOUT + script, " ".join(missing)]
-    paths = [str(ROOT), str(ROOT / "adapters"), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=make_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

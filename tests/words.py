@@ -1,9 +1,7 @@
-"""Find names and first lines that break the rules of docs/contributing/words.md; `python tests/words.py --shrink` drops those that are gone from words.toml."""
+"""Find names and first lines that break the rules of docs/contributing/words.md."""
 
 import ast
 import re
-import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -12,8 +10,6 @@ from pathlib import Path
 from source_trees import nodes
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "tests" / "words.toml"
-HEADER = "# Names and first lines from before the rules of docs/contributing/words.md: the lists only shrink.\n"
 
 # A value is a noun of the field: none of these says what it holds.
 VAGUE = set(
@@ -117,32 +113,3 @@ def find_offenders() -> dict[str, Counter[str]]:
             line for line in first_lines(path) if QUESTION.match(line) or RELATIVE.search(re.sub("`[^`]*`", "", line))
         )
     return offenders
-
-
-def read_debts() -> dict[str, Counter[str]]:
-    """Read words.toml."""
-    tables = tomllib.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    return {kind: Counter(table) for kind, table in tables.items()}
-
-
-def write_debts(debts: dict[str, Counter[str]]) -> None:
-    """Write words.toml."""
-
-    def quote(text: str) -> str:
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-    tables = (
-        "\n".join([f"\n[{kind}]", *(f"{quote(text)} = {count}" for text, count in sorted(table.items()))])
-        for kind, table in debts.items()
-    )
-    FILE.write_text(HEADER + "\n".join(tables) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    offenders = find_offenders()
-    if "--shrink" in sys.argv[1:]:
-        write_debts(
-            {kind: counts & read_debts()[kind] if FILE.exists() else counts for kind, counts in offenders.items()}
-        )
-    for kind, counts in offenders.items():
-        print(f"{kind:12} {counts.total():6,} in {len(counts):,} texts")

@@ -29,20 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cpu_time import least_seconds
-from faults.hostile_workspace import (
-    ATTACKS,
-    FORGED_LINE,
-    NEVER_SHOWN,
-    OUTSIDE,
-    PRIVATE,
-    QUESTIONS,
-    RULES,
-    TRUTH,
-    Place,
-    at_home,
-    plant,
-    prepare,
-)
+from faults import hostile_workspace as hostile
 from langchain_openclaw_memory import OpenClawStore
 from llama_index.core.schema import MetadataMode
 from llama_index_openclaw_memory import OpenClawRetriever
@@ -73,7 +60,7 @@ def sync(memory: Memory) -> Shown:
 
 
 def search(memory: Memory) -> Shown:
-    for question, source in product(QUESTIONS, (None, "memory", "sessions")):
+    for question, source in product(hostile.QUESTIONS, (None, "memory", "sessions")):
         found = memory.search(
             question, filter={"source": source}, max_results=50, min_score=0.0, options={"explain": True}
         )
@@ -141,7 +128,7 @@ def status(memory: Memory) -> Shown:
 
 
 def recalled(memory: Memory) -> Shown:
-    for question, (reader, key) in product(QUESTIONS, (("recall", None), ("group", GROUP))):
+    for question, (reader, key) in product(hostile.QUESTIONS, (("recall", None), ("group", GROUP))):
         yield reader, recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000, session_key=key)
 
 
@@ -150,7 +137,7 @@ def tools(memory: Memory) -> Shown:
         include = "search get append edit forget promote".split()
         named = {tool.name: tool for tool in memory_tools(memory, session_key=key, include=include)}
         reader = "model" if key is None else "group"
-        for question in QUESTIONS:
+        for question in hostile.QUESTIONS:
             answer = named["memory_search"].run({"query": question, "maxResults": 50, "minScore": 0})
             yield reader, answer.text
             for row in answer.data.get("results", []):
@@ -162,17 +149,17 @@ def tools(memory: Memory) -> Shown:
             if got.data.get("hash"):
                 lines = {"path": path, "from": 1, "lines": got.data["lines"], "hash": got.data["hash"]}
                 yield reader, named["memory_promote"](lines)
-                yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{TRUTH}"})
+                yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{hostile.TRUTH}"})
                 yield reader, named["memory_forget"]({**lines, "hash": "0" * 12})
         yield reader, named["memory_append"]({"text": "A line for later."})
 
 
 def documents(memory: Memory) -> Shown:
-    yield from each(lambda: [("program", str(memory.documents.add([Document("ours", TRUTH)])))])
+    yield from each(lambda: [("program", str(memory.documents.add([Document("ours", hostile.TRUTH)])))])
     for document in memory.documents.iterate():
         yield "program", f"{document.id} {document.text}"
-    vector = memory.embedder.embed_query(QUESTIONS[1])
-    for found in (memory.documents.search(QUESTIONS[1], 50), memory.documents.search_vector(vector, 50)):
+    vector = memory.embedder.embed_query(hostile.QUESTIONS[1])
+    for found in (memory.documents.search(hostile.QUESTIONS[1], 50), memory.documents.search_vector(vector, 50)):
         yield "program", str([document.text for document, _ in found])
     yield "program", str(memory.documents.get(["ours", "same", "../../private/secret"]))
     yield "terminal", str(memory.documents.list_problems(look=True))
@@ -180,7 +167,7 @@ def documents(memory: Memory) -> Shown:
 
 
 def talk(memory: Memory) -> Shown:
-    yield from each(lambda: [("program", str(memory.sessions.log("hostile").append("user", TRUTH)))])
+    yield from each(lambda: [("program", str(memory.sessions.log("hostile").append("user", hostile.TRUTH)))])
     yield from each(lambda: flushed(memory))
     memory.sync()
 
@@ -205,14 +192,14 @@ def with_all_markdown(memory: Memory) -> Shown:
     config = MemoryConfig().replace({"files": {"extra_paths": (".",)}})
     with Memory.open(memory.workspace.root, embedder=HashingEmbedder(), config=config) as other:
         yield "terminal", repr(other.sync())
-        yield "terminal", repr(other.search(QUESTIONS[1], max_results=50, min_score=0.0))
+        yield "terminal", repr(other.search(hostile.QUESTIONS[1], max_results=50, min_score=0.0))
 
 
 def commands(memory: Memory) -> Shown:
     place = ["--workspace", str(memory.workspace.root)]
     for line in (
-        ["index"], ["index", "--force"], ["status"], ["status", "--deep"], ["doctor"], ["search", QUESTIONS[1], "-n", "50", "--min-score", "0"],
-        ["search", QUESTIONS[1], "--explain"], ["search", QUESTIONS[1], "--json"], ["get", "memory/honest.md"], ["get", "../private/secret.md"], ["get", "memory/a.md"],
+        ["index"], ["index", "--force"], ["status"], ["status", "--deep"], ["doctor"], ["search", hostile.QUESTIONS[1], "-n", "50", "--min-score", "0"],
+        ["search", hostile.QUESTIONS[1], "--explain"], ["search", hostile.QUESTIONS[1], "--json"], ["get", "memory/honest.md"], ["get", "../private/secret.md"], ["get", "memory/a.md"],
         ["append", "A line for later."], ["status", "--json"], ["doctor", "--json"],
         ["init"], ["watch", "--for", "0.01"],
     ):  # fmt: skip
@@ -231,14 +218,14 @@ def commands(memory: Memory) -> Shown:
 
 def graph_store(memory: Memory) -> Shown:
     store = OpenClawStore(memory)
-    store.put(("notes",), "ours", {"text": TRUTH})
-    yield "program", str(store.search((), query=QUESTIONS[1], limit=50))
+    store.put(("notes",), "ours", {"text": hostile.TRUTH})
+    yield "program", str(store.search((), query=hostile.QUESTIONS[1], limit=50))
     yield "program", str(store.list_namespaces())
     store.delete(("notes",), "ours")
 
 
 def nodes(memory: Memory) -> Shown:
-    for node in OpenClawRetriever(memory, similarity_top_k=50, min_score=0.0).retrieve(QUESTIONS[1]):
+    for node in OpenClawRetriever(memory, similarity_top_k=50, min_score=0.0).retrieve(hostile.QUESTIONS[1]):
         yield "nodes", node.get_content(MetadataMode.LLM)
 
 
@@ -261,25 +248,21 @@ FENCE = re.compile(
     r'<recalled-memory id="([0-9a-f]{16})" from="([^"<>\n]*)">\n(.*?)\n</recalled-memory id="\1">', re.DOTALL
 )
 CLAIM = re.compile(
-    rf"#l{FORGED_LINE}(-l\d+)?( [0-9a-f]{{8,16}})?[\]*]*$"
+    rf"#l{hostile.FORGED_LINE}(-l\d+)?( [0-9a-f]{{8,16}})?[\]*]*$"
 )  # a path that holds it somewhere is a true one
 CITES = re.compile(r"#l\d+(-l\d+)?( [0-9a-f]{8,16})?[\]*]*$")
 LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
-def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
+def wrong(reader: str, text: str) -> Iterator[str]:
     """What is wrong with a text that a reader is shown."""
     if reader in {"found", "said"}:
         return
     plain = folded(text)
-    words = {**NEVER_SHOWN, **({PRIVATE: "what is private, to a group"} if reader == "group" else {})}
+    words = {**hostile.NEVER_SHOWN, **({hostile.PRIVATE: "what is private, to a group"} if reader == "group" else {})}
     for word, what in words.items():
-        if word in plain and not (reader == "start" and word == RULES):
+        if word in plain and not (reader == "start" and word == hostile.RULES):
             yield f"shows {what}: {around(plain, word)}"
-    for secret, kind in place.secrets.items():
-        # A mask may show a few characters of both ends.
-        if any((part := secret[at : at + 12]) in text or part.casefold() in plain for at in range(len(secret) - 11)):
-            yield f"shows a secret, {kind}"
     if reader in {"terminal", "start"} and (control := CONTROLS.search(text)):
         yield f"shows the control character {control[0]!a}: {around(text, control[0])}"
     yield from forged(reader, text)
@@ -290,7 +273,11 @@ def forged(reader: str, text: str) -> Iterator[str]:
     if reader == "nodes":
         first, *later = map(folded, LINE_ENDS.split(text))
         for line in later:
-            if first.startswith("citation:") and line.strip().startswith("citation:") and str(FORGED_LINE) in line:
+            if (
+                first.startswith("citation:")
+                and line.strip().startswith("citation:")
+                and str(hostile.FORGED_LINE) in line
+            ):
                 yield f"a node forges a citation: {line!a}"
     if reader == "model" or (reader == "group" and text.startswith("{")):
         for part in strings(json.loads(text)):
@@ -370,14 +357,14 @@ def leaked_into(folder: Path, before: dict[str, Any]) -> Iterator[str]:
     for path, about in seen_of(folder).items():
         if before.get(path) != about and stat.S_ISREG(about[0]) and about[1] < 64 << 20:
             content = Path(path).read_bytes()
-            if OUTSIDE.encode() in content:
+            if hostile.OUTSIDE.encode() in content:
                 yield f"wrote content from outside into {os.path.relpath(path, folder)!a}"
 
 
 class Meeting:
     """One workspace that surfaces meet, and what was seen of it so far."""
 
-    def __init__(self, names: tuple[str, ...], place: Place) -> None:
+    def __init__(self, names: tuple[str, ...], place: hostile.Place) -> None:
         self.names, self.place = names, place
         self.problems: dict[str, list[str]] = {}  # each with the surfaces that have it
         self.said: list[str] = []
@@ -392,7 +379,7 @@ class Meeting:
         before, self.private = self.private, seen_of(self.place.outside)
         problems += [*differences(before, self.private), *([f"takes {took:.0f} s"] if took > most else [])]
         for text in self.logged:
-            problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
+            problems += [f"a log {problem}" for problem in wrong("terminal", text)]
         self.logged.clear()
         for problem in dict.fromkeys(problems):
             self.problems.setdefault(problem, []).append(surface.__name__)
@@ -403,11 +390,11 @@ class Meeting:
                 for reader, text in surface(memory):
                     self.said += [text] if reader == "said" else []
                     self.found += [text] if reader == "found" else []
-                    yield from wrong(reader, text, self.place)
+                    yield from wrong(reader, text)
         except OpenClawMemoryError as error:
             self.said.append(str(error))
-            self.found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
-            yield from wrong("terminal", str(error), self.place)
+            self.found += [hostile.TRUTH] if surface is honest else []  # refused in words, which is an answer too
+            yield from wrong("terminal", str(error))
         except AssertionError as error:
             yield str(error)
         except BaseException as error:  # noqa: BLE001 - that is what is looked for
@@ -418,17 +405,17 @@ class Meeting:
         yield from (f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items())
         yield from leaked_into(self.place.root, self.own)
         yield from leaked_into(self.place.home, {})
-        attacks = [ATTACKS[name] for name in self.names]
+        attacks = [hostile.ATTACKS[name] for name in self.names]
         if len(attacks) == 1 and not re.search(attacks[0].said, " ".join(self.said), re.IGNORECASE):
             yield f"neither report nor status nor doctor says {attacks[0].said!r}"
-        if all(attack.answers for attack in attacks) and TRUTH.rstrip(".") not in " ".join(self.found):
+        if all(attack.answers for attack in attacks) and hostile.TRUTH.rstrip(".") not in " ".join(self.found):
             yield "an honest note is not found"
 
 
 def meet(names: tuple[str, ...], base: str, seed: int, scale: int, answer: Any) -> None:
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
-    place = prepare(Path(base), seed, scale)
-    plant(names, place)
+    place = hostile.prepare(Path(base), seed, scale)
+    hostile.plant(names, place)
     meeting, handler = Meeting(names, place), logging.Handler()
     handler.emit = lambda record: meeting.logged.append(record.getMessage())
     logging.getLogger().addHandler(handler)
@@ -436,7 +423,7 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, answer: Any) 
     [data] = re.findall(r"^VmData:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
     limit = (int(data) << 10) + DATA_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    with at_home(place.home):
+    with hostile.at_home(place.home):
         for surface in SURFACES:
             answer.send(surface.__name__)
             meeting.meet(surface)

@@ -15,7 +15,6 @@ import os
 import random
 import shutil
 import stat
-import string
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +28,7 @@ from unittest.mock import patch
 from processes import bind_socket
 
 from openclaw_memory import Memory
-from openclaw_memory.config.workspace_file import MAX_BYTES
+from openclaw_memory.backends.workspace_setup import MAX_BYTES
 from openclaw_memory.text.fence import fence_text
 
 OUTSIDE = "zebrafinch"  # stands in every file outside of the workspace
@@ -78,7 +77,6 @@ class Place:
     base: Path
     rng: random.Random = field(default_factory=lambda: random.Random(0))
     scale: int = 1
-    secrets: dict[str, str] = field(default_factory=dict)  # further words never to be shown: how they are written
 
     @property
     def root(self) -> Path:
@@ -321,47 +319,17 @@ HOSTILE_SETTINGS: dict[str, What] = {
     "wrong types": "files.include = [[]]\nfiles.exclude = {}\nchunking.style = 1\nsync.debounce_seconds = nan\n",
     "broken globs": r"""files.exclude = ["[", "[z-a]", "\\", "!", "!/", "//", "[[:alpha:]", "[!]", "[]"]""",
 }
-SETTINGS: dict[str, Callable[[int], What]] = {
-    "with_many_dotted_keys": lambda scale: "".join(f"{'.'.join('abcdefgh')}{n} = 1\n" for n in range(5_000 * scale)),
-    "of_table_headers": lambda scale: "".join(f"[{'.'.join(['t'] * 200)}.x{n}]\n" for n in range(200 * scale)),
-    "nested_deeply": lambda scale: "a = " + "[" * 50_000 * scale,
-    "nested_in_tables": lambda scale: "a = " + "{a=" * 5_000 * scale + "1" + "}" * 5_000,
-    "with_many_patterns": lambda scale: (
-        f"[files]\nexclude = {json.dumps([f'a{n}/**/b{n}*' for n in range(20_000 * scale)])}\n"
-    ),
-    "with_a_long_pattern": lambda scale: f"[files]\nexclude = {json.dumps('[' * 100_000 * scale)}\n",
-    "that_names_services": lambda _: (
-        '[embedding]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "x"\nmodel = "m"\n[sessions]\nfolder = "../private"\n[files]\nextra_paths = ["../private"]\nfollow_symlinks = true\nallow_hard_links = true\n'
-    ),
-    "that_takes_all_markdown": lambda _: '[files]\nextra_paths = ["."]\n',
-    "with_controls": lambda _: (
-        '"\\u001b[2J\\u202e\\u0007" = 1\n[files]\nexclude = ["\\u001b]0;owned\\u0007"]\nextra_paths = ["\\u001b[31m\\n", "a\\u0000b"]\n"x\\ny" = 2\n'
-    ),
-    "that_leaves_out_everything": lambda _: '[files]\nexclude = ["*", "!*", "/**"]\n',
-    **{name.replace(" ", "_"): lambda _, text=text: text for name, text in HOSTILE_SETTINGS.items()},
+SETTINGS: dict[str, What] = {
+    "that_names_services": '[embedding]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "x"\nmodel = "m"\n[sessions]\nfolder = "../private"\n[files]\nextra_paths = ["../private"]\nfollow_symlinks = true\nallow_hard_links = true\n',
+    "that_takes_all_markdown": '[files]\nextra_paths = ["."]\n',
+    "with_controls": '"\\u001b[2J\\u202e\\u0007" = 1\n[files]\nexclude = ["\\u001b]0;owned\\u0007"]\nextra_paths = ["\\u001b[31m\\n", "a\\u0000b"]\n"x\\ny" = 2\n',
+    "that_leaves_out_everything": '[files]\nexclude = ["*", "!*", "/**"]\n',
+    **{name.replace(" ", "_"): text for name, text in HOSTILE_SETTINGS.items()},
 }
 ATTACKS |= {
-    f"config_{name}": Attack(lambda place, make=make: {CONFIG: make(place.scale)}, name != "that_leaves_out_everything")
-    for name, make in SETTINGS.items()
+    f"config_{name}": Attack(lambda _, text=text: {CONFIG: text}, name != "that_leaves_out_everything")
+    for name, text in SETTINGS.items()
 }
-
-
-@attack
-def config_is_random(place: Place) -> Files:
-    words = [
-        "files",
-        "exclude",
-        "include",
-        "extra_paths",
-        "chunking",
-        "max_chars",
-        "sync",
-        "debounce_seconds",
-        "\n",
-        "\\u0000",
-    ]
-    words += [*'[ ] [[ ]] = . "*a*b" \' """ { } , 1e999 -0 nan true #'.split(), "0x" + "f" * 99]
-    return {CONFIG: " ".join(place.rng.choice(words) for _ in range(place.rng.randrange(1, 400)))}
 
 
 # --- notes that forge what a model reads
@@ -477,21 +445,6 @@ def bytes_are_odd(place: Place) -> Files:
 
 # --- what is large, deep or no file
 @attack
-def one_line_is_huge(place: Place) -> Files:
-    return {
-        "memory/line.md": "boiler nests kettle " * 25_000 * place.scale,
-        "memory/word.md": "x" * 500_000 * place.scale,
-        "sessions/line.jsonl": said_line("boiler nests " * 40_000 * place.scale),
-    }
-
-
-@attack
-def lines_are_many(place: Place) -> Files:
-    lines = ("# a\n", "\n\nx", "- a\n", "---\n", "```\n", "|a|b|\n")
-    return {f"memory/many-{number}.md": line * 10_000 * place.scale for number, line in enumerate(lines)}
-
-
-@attack
 def markdown_is_nested(place: Place) -> Files:
     deep = 20_000 * place.scale
     texts = (
@@ -499,23 +452,6 @@ def markdown_is_nested(place: Place) -> Files:
         "".join(f"{' ' * n}- a\n" for n in range(600)), "#" * deep + " boiler", "<a>" * deep, "[a](" * deep, "&#" * deep,
     )  # fmt: skip
     return {f"memory/nested-{number}.md": f"The kettle.\n\n{text}\n" for number, text in enumerate(texts)}
-
-
-@attack
-def front_matter_is_nested(place: Place) -> Files:
-    deep = 20_000 * place.scale
-    texts = {
-        "lists": ("a: " + "[" * deep), "closed": ("a: " + "[" * deep + "]" * deep), "maps": ("a: " + '{"a":' * deep), "keys": ("".join(f"k{n}: 1\n" for n in range(deep))),
-        "aliases": ("a: &a [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else '*a'] * 9)}]\n" for n in range(9))), "number": ("a: " + "9" * 5000),
-        "indent": ("".join(f"{' ' * n}k:\n" for n in range(1000))), "open": ("a: b\n" * deep), "nan": ('a: NaN\nb: 1e999\nc: !!python/object/apply:os.system ["id"]\n'),
-    }  # fmt: skip
-    files = {}
-    for name, text in texts.items():
-        fields = text.removeprefix("a: ") if text.startswith("a: ") else "{}"
-        ending = "" if name == "open" else "\n---\n"
-        files[f"memory/matter-{name}.md"] = f"---\n{text}{ending}The kettle and the boiler nests.\n"
-        files[f"memory/notes/matter-{name}.md"] = f'---\nid: "{name}"\nmetadata: {fields}{ending}The boiler nests.\n'
-    return files
 
 
 @attack
@@ -574,54 +510,6 @@ def transcripts_are_nonsense(place: Place) -> Files:
         place.rng.shuffle(lines)
         files[f"sessions/nonsense-{number}.jsonl"] = b"\n".join([*lines, said_line("The boiler nests.")])
     return files
-
-
-@attack
-def session_state_is_nonsense(place: Place) -> Files:
-    group = "agent:main:telegram:group:1"
-    states = (
-        "[" * 50_000, "null", "[]", '{"a": NaN}', "\0" * 100, json.dumps({group: {"chatType": 7}}), json.dumps({group: {"chatType": "direct"}}), json.dumps({group: []}),
-        json.dumps({"main": {"chatType": ["group"], "sessionId": "../../private/talk", "compactionCount": -1, "totalTokens": "x"}}), '{"main": ' + "9" * 5000 + "}",
-        json.dumps({"main": {"sessionId": "\x1b[2J", "sessionFile": "/etc/passwd", "memoryFlushAt": 1e300}}),
-    )  # fmt: skip
-    return {"sessions/sessions.json": place.rng.choice(states)}
-
-
-# --- secrets
-PREFIXES = {"ghp_": 36, "sk-proj-": 48, "pa-": 43, "glpat-": 20, "xoxb-123456789012-": 48, "hf_": 34}
-FORMS = ("{}", "x{}", "key_{}", "密钥{}です", "ключ{}", '"{}"', "https://x.example/?t={}&a=b")
-JOINTS = ("\u200b", "\u00ad", "\u2060", "\ufeff")  # a blank and a hyphen that are not seen, a joiner, a BOM
-
-
-@attack
-def secrets_are_written_oddly(place: Place) -> Files:
-    files: dict[str, What] = {}
-    for (prefix, length), form in product(PREFIXES.items(), (*FORMS, *JOINTS)):
-        letters = "".join(place.rng.choice(string.ascii_letters + string.digits) for _ in range(length))
-        place.secrets[letters[4:-4]] = f"{prefix} {form!a}"
-        token, half = prefix + letters, (len(prefix) + length) // 2
-        text = form.format(token) if form in FORMS else token[:half] + form + token[half:]
-        files[f"memory/secret-{len(files)}.md"] = f"The kettle and the boiler nests: {text}\n"
-        files[f"sessions/secret-{len(files)}.jsonl"] = said_line(f"The boiler nests: {text}")
-    return files
-
-
-# --- times and names
-@attack
-def times_are_odd(place: Place) -> Files:
-    for number, moment in enumerate((0, -(10**9), 4_102_444_800, 253_402_300_799, -1)):
-        place.put({f"memory/time-{number}.md": f"The boiler nests at {number}.\n"})
-        with suppress(OSError, OverflowError):
-            os.utime(place.root / f"memory/time-{number}.md", (moment, moment))
-    days = ("0000-00-00", "2026-02-30", "9999-12-31", "0001-01-01", "2026-13-01", "２０２６-01-01")
-    return {f"memory/{day}.md": "The kettle and the boiler nests.\n" for day in days}
-
-
-@attack
-def similar_notes_are_many(place: Place) -> Files:
-    same = {f"memory/same-{number}.md": "The kettle is in the boiler nests.\n" for number in range(200 * place.scale)}
-    names = ("caf\u00e9", "cafe\u0301", "ﬁle", "file", "ＦＩＬＥ", "İ", "i̇", "ß", "ss")
-    return same | {f"memory/{name}.md": f"The kettle {name} is in the boiler nests.\n" for name in names}
 
 
 def main(arguments: list[str]) -> None:

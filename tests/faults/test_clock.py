@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import datetime
 import os
-import subprocess
-import sys
 import time
-from typing import Any
 
 import pytest
-from processes import QUIET, ROOT, fresh, synced
+from processes import QUIET, fresh, synced
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config.sections import SearchConfig, SessionsConfig
 from openclaw_memory.workspace import notes, time_zone
 
 DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
-PLACES = ("/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime")
-FAKETIME = next((path for place in PLACES if (path := f"{place}/libfaketime.so.1") and os.path.exists(path)), None)
 
 
 @pytest.mark.fault(26)
@@ -105,45 +100,3 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(t
         assert [file.path for file in memory.notes.bootstrap(now=utc).files] == [f"memory/{day}.md"]
         tomorrow = now.replace(tzinfo=None) + datetime.timedelta(days=1)
         assert [file.path for file in memory.notes.bootstrap(now=tomorrow).files] == [f"memory/{day}.md"]
-
-
-A_DAY = """
-import json, sys
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import SessionsConfig, SearchConfig
-config = MemoryConfig(sessions=SessionsConfig(timezone="Europe/Amsterdam"), search=SearchConfig(half_life_days=30))
-with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
-    written = memory.append("memo apple", title="Entry")
-    memory.sessions.log("talk").append("user", "memo pear")
-    memory.sync()
-    scores = [result.score for result in memory.search("memo", min_score=0.0)]
-    shown = [file.path for file in memory.notes.bootstrap().files]
-    assert memory.status(deep=True).problems == ()
-print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
-"""
-
-
-@pytest.mark.fault(26)
-@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
-@pytest.mark.parametrize(
-    ("clock", "day"),
-    [
-        ("2026-11-21 23:59:58", "2026-11-22"),
-        ("2026-03-29 00:59:59", "2026-03-29"),
-        ("2026-10-25 00:59:59", "2026-10-25"),
-        ("2036-11-21 12:00:00", "2036-11-21"),
-        ("2016-11-21 12:00:00", "2016-11-21"),
-    ],
-)
-@pytest.mark.sampled(1)
-def test_a_process_whose_clock_is_another_works_as_ever(notes, clock, day):
-    import json
-
-    environment: dict[str, Any] = {**os.environ, "LD_PRELOAD": FAKETIME, "FAKETIME": f"@{clock}", "TZ": "UTC"}
-    done = subprocess.run(
-        [sys.executable, "-c", A_DAY, str(notes)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    seen = json.loads(done.stdout)
-    assert seen["path"] == f"memory/{day}.md"
-    assert all(0 < score <= 1 for score in seen["scores"])
-    assert f"memory/{day}.md" in seen["shown"]

@@ -190,31 +190,6 @@ def test_no_vector_of_a_deleted_text_stays_in_the_index(notes, embedder):
         assert not held(notes, gone)
 
 
-def test_a_damaged_index_goes_with_the_sync_that_builds_the_next_one(notes):
-    delete = planted(notes)
-    index = index_file(notes)
-    with Memory.open(notes, config=QUIET) as memory:
-        memory.sync()
-    delete()
-    content = bytearray(index.read_bytes())
-    content[16_384 : 16_384 + 2000] = b"\xab" * 2000
-    index.write_bytes(content)
-    with Memory.open(notes, config=QUIET) as memory:
-        assert "damaged" in str(memory.sync().rebuilt)
-        assert left(index_folder(notes)) == {}
-
-
-def test_what_a_killed_builder_has_left_goes_with_the_next_sync(notes):
-    delete = planted(notes)
-    with Memory.open(notes, config=QUIET) as memory:
-        memory.sync()
-    index_file(notes, ".rebuild-1-abc").write_bytes(SENTENCE.encode())
-    delete()
-    with Memory.open(notes, config=QUIET) as memory:
-        memory.sync()
-    assert left(index_folder(notes)) == {}
-
-
 KILLED = """
 import os, sys
 from pathlib import Path

@@ -16,6 +16,8 @@ PART = 12  # characters in a row, of what a mask leaves out
 ONLY_AT_THE_START = {
     "aws other", "square 2", "alibaba", "clickhouse", "facebook", "artifactory", "lob", "gocardless", "octopus", "azure",
     "infracost", "firecrawl", "terraform", "mailgun", "mailchimp", "dropbox", "yandex", "discord", "telegram", "maxmind",
+    "notion old", "cfk", "fw", "e2b", "rnd", "clickup", "cursor", "new relic licence", "mailgun private", "airtable", "azure key", "azure devops",
+    "azure registry", "asana", "tencent", "nuget",
 }  # fmt: skip
 
 

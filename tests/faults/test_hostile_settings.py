@@ -17,10 +17,9 @@ from faults.hostile_workspace import STARS
 from processes import bind_socket
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.backends.workspace_setup import with_settings_inside
-from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.backends.workspace_setup import MAX_BYTES, MAX_CHARS, MAX_ENTRIES, with_settings_inside
+from openclaw_memory.config.path_rules import is_matched, read_globs
 from openclaw_memory.config.sections import FilesConfig
-from openclaw_memory.config.workspace_file import MAX_BYTES, MAX_CHARS, MAX_ENTRIES
 from openclaw_memory.errors import ConfigError
 
 # The longest path of Linux, and the globs that were found to be the slowest for it.

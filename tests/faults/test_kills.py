@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from index_files import write_files
 from processes import points, traced, why_not_traced
 
 from openclaw_memory import Memory
@@ -101,9 +102,7 @@ def opened(folder: Path) -> Memory:
 
 def traced_work(folder: Path, work: Work, *options: object) -> subprocess.CompletedProcess[str]:
     """Do a piece of work in a workspace of its own, under strace."""
-    for path, text in {"memory/.keep": "", **work.files}.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+    write_files(folder, {"memory/.keep": "", **work.files})
     if work.path == RECORD:
         with opened(folder) as memory:
             memory.records.remember("fact", "k", 1)
@@ -155,7 +154,7 @@ def where(calls, request, most):
     return sorted({*found[::step], found[-1]}, key=found.index)
 
 
-@pytest.mark.fault(2)
+@pytest.mark.fault(2, 52)
 @some_or_all
 @pytest.mark.sampled(1)
 def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):

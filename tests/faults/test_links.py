@@ -11,7 +11,6 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config.sections import SyncConfig
 from openclaw_memory.errors import PathNotAllowedError, StoreError
@@ -134,13 +133,12 @@ def test_linked_settings_are_ignored_and_named(own, tmp_path, linked):
     assert told(own, "are ignored")
 
 
-def test_the_settings_of_all_markdown_are_not_made_through_a_link(own, tmp_path, capsys):
+def test_the_settings_of_all_markdown_are_not_made_through_a_link(own, tmp_path, run):
     (tmp_path / "target").mkdir()
     (own / ".memory").symlink_to(tmp_path / "target")
-    with pytest.raises(SystemExit) as ended:
-        main(["init", "--all-markdown", "--workspace", str(own)])
-    assert ended.value.code
-    assert "passes a symlink, which is never followed" in capsys.readouterr().err
+    outcome = run("init", "--all-markdown", "--workspace", own)
+    assert outcome.code
+    assert "passes a symlink, which is never followed" in outcome.err
     assert list((tmp_path / "target").iterdir()) == []
 
 

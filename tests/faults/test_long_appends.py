@@ -21,16 +21,13 @@ READY = "ready\n"
 WRITER = """
 import sys
 from openclaw_memory.workspace import Workspace
-import openclaw_memory.workspace.notes, openclaw_memory.workspace.session_log, filelock
+import openclaw_memory.workspace.session_log, filelock
 workspace, text = Workspace.open(sys.argv[1]), "plum " * (int(sys.argv[2]) // 5)
 print("ready", flush=True)
 sys.stdin.readline()
-if sys.argv[3] == "note":
-    workspace.append(text, date="2026-11-21")
-else:
-    workspace.open_log("talk").append_entries(
-        [{"type": "message", "message": {"role": "user", "content": part}} for part in ("first", text, "last")]
-    )
+workspace.open_log("talk").append_entries(
+    [{"type": "message", "message": {"role": "user", "content": part}} for part in ("first", text, "last")]
+)
 """
 
 
@@ -57,10 +54,10 @@ def grown(folder: Path) -> int:
     return total
 
 
-def killed(folder: Path, size: int, kind: str) -> None:
+def killed(folder: Path, size: int) -> None:
     """Let a process write, and kill it as soon as any file of the folder grows."""
-    command = [sys.executable, "-c", WRITER, str(folder), str(size), kind]
-    place = folder / ("memory" if kind == "note" else "sessions")
+    command = [sys.executable, "-c", WRITER, str(folder), str(size)]
+    place = folder / "sessions"
     place.mkdir(exist_ok=True)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdin is not None
@@ -76,31 +73,13 @@ def killed(folder: Path, size: int, kind: str) -> None:
 
 @pytest.mark.fault(52)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-@pytest.mark.parametrize(
-    ("size", "kills"),
-    [(500_000, 2), *(pytest.param(size, 25, marks=pytest.mark.nightly) for size in (500_000, 9_000_000))],
-)
-def test_a_kill_while_a_long_text_is_written_leaves_all_of_it_or_nothing(tmp_path, size, kills):
-    for number in range(kills):
-        folder = tmp_path / str(number)
-        (folder / "memory").mkdir(parents=True)
-        (folder / NOTE).write_text(OLD)
-        killed(folder, size, "note")
-        assert (folder / NOTE).read_text() in {OLD, f"{OLD}{'plum ' * (size // 5)}\n"}
-        add(Workspace.open(folder))
-        assert (folder / NOTE).read_text().endswith(f"{LONG}\n")
-        assert not list(folder.rglob("*.tmp"))
-
-
-@pytest.mark.fault(52)
-@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("size", "kills"), [(500_000, 1), pytest.param(5_000_000, 25, marks=pytest.mark.nightly)])
 def test_of_entries_of_a_transcript_a_kill_leaves_whole_ones(tmp_path, size, kills):
     every = ["first", "plum " * (size // 5), "last"]
     for number in range(kills):
         folder = tmp_path / str(number)
         folder.mkdir()
-        killed(folder, size, "transcript")
+        killed(folder, size)
         log = Workspace.open(folder).open_log("talk")
         found = [message["content"] for message in log.read_messages()]
         assert found == every[: len(found)]

@@ -47,16 +47,14 @@ def test_a_file_is_checked_once_for_an_embedder_and_again_for_the_next(tmp_path,
     data = bytearray(path.read_bytes())
     data[StaticEmbedder()._file.layout.rows_at] ^= 1
     path.write_bytes(data)
-    with pytest.raises(EmbedderError, match="is not the file that came with this version"):
+    with pytest.raises(EmbedderError, match="is not this version's file"):
         StaticEmbedder().embed_documents(["a note"])
 
 
 @pytest.mark.fault(62)
 @pytest.mark.usefixtures("planted")
 def test_an_exchanged_model_makes_no_vector_that_is_kept(tmp_path):
-    with pytest.raises(
-        EmbedderError, match=r"is not the file that came with this version: its SHA-256 .*install openclaw_memory again"
-    ):
+    with pytest.raises(EmbedderError, match=r"is not this version's file: its SHA-256 .*install openclaw_memory again"):
         StaticEmbedder().embed_documents(["a note"])
     notes = tmp_path / "notes"
     notes.mkdir()

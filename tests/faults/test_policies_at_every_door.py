@@ -200,7 +200,7 @@ def test_what_is_said_of_a_damaged_record_hides_it(place, field):
             assert secrets_in(shown_by(door, place, Asked(WORDS, path, "boat"))) == [], door
     with broken(place, "door.code", "confidence", "in the dark cellar") as path:
         assert place.memory.records.list_problems() == [
-            f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
+            f"{path} cannot be read as a record, and policies hide why: correct it by hand"
         ]
 
 

@@ -138,7 +138,6 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_
     workers = soak(tmp_path, notes, kills, pairs)
     assert {code for worker in workers for code in worker.ended} == {-9}, "one ended by itself"
     assert any(worker.runs > 1 for worker in workers)
-
     days = [file.read_text() for file in notes.glob("memory/2026-*.md")]
     lines = [line for day in days for line in day.splitlines() if line and not line.startswith("# ")]
     whole = [re.fullmatch(r"- memo (\S+) apple", line) for line in lines]
