@@ -105,6 +105,8 @@ def _described(part: type[Any]) -> tuple[str, dict[str, str]]:
 
 
 def _values(kind: Any) -> str:
+    if kind is Any:
+        return "text or table; in Python also a function"
     words = describe_type(kind).removeprefix("a ")
     if words.startswith("one of "):
         return ", ".join(f"`{json.dumps(choice)}`" for choice in words.removeprefix("one of ").split(", "))
