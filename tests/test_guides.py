@@ -17,7 +17,6 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config.sections import CompactionConfig, SessionsConfig, SyncConfig
 from openclaw_memory.conversation import compaction
-from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Status, Store
 from openclaw_memory.workspace.transcript_records import LABELS, MAX_LINE_BYTES
 
@@ -112,12 +111,6 @@ def test_every_check_of_the_doctor_is_told(notes):
 @pytest.mark.parametrize(
     ("guide", "words"),
     [
-        (UPKEEP, f"where one look takes more than {staleness.LONG_LOOK_SECONDS * 1000:g} ms"),
-        (UPKEEP, f"search within {staleness.PATIENCE_SECONDS:g} s"),
-        (UPKEEP, "looking takes a twentieth of the time" if staleness.LOOK_SHARE == 1 / 20 else "another share"),
-        (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
-        (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
-        (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
         (UPKEEP, f"`sessions.bootstrap_chars` ({SessionsConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {CompactionConfig().get_flush_threshold(200_000):,}"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Raise it when the same text comes to have other codes: indexes with codes are then built again.
 CODES_VERSION = 1
-# Bits of a token: more found no more (see "What was tried" in benchmarks/README.md).
+# Bits of a token: more found no more (benchmarks/EXPERIMENTS.md).
 BITS = 128
 SEED = 7
 # OpenBLAS shares a product of more multiplications among threads and waits for them: while a model keeps the processors
