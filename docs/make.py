@@ -114,7 +114,7 @@ def _values(kind: Any) -> str:
         low, high = limits
         words += f", {low:,} or more" if high == float("inf") else f", {low:,} to {high:,}"
     special = {
-        "list of rules": "list of tables: [Policies](../how-to/policies.md)",
+        "list of rules": "list of tables: [Policies](../how-to/forgetting.md#never-store-or-mask)",
         "table of tables": "table for each provider",
     }
     return special.get(words.partition(",")[0], words)
