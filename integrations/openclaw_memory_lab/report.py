@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Measure: TypeAlias = Literal["shown", "first"]
 _SHARES = ("shown", "first", "silent")
 # By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
-# differ in nothing rarely get so far apart. From eighty on, six are the better margin: docs/how-to/better-ranking.md.
+# differ in nothing rarely get so far apart. From eighty on, six are the better margin: notebooks/ranking_lab.ipynb.
 MARGIN = 3
 
 

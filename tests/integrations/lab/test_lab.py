@@ -15,7 +15,7 @@ from openclaw_memory.text.terms import select_content_words, stem_word
 ROOT = Path(__file__).parents[3]
 NOTES = {path.relative_to(LAB).as_posix(): path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))}
 LABELLED = read_questions(LAB / QUESTIONS)
-GUIDE = (ROOT / "docs" / "how-to" / "better-ranking.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "answers.md").read_text(encoding="utf-8")
 ANSWERABLE = [question for question in LABELLED if question.evidence]
 
 
@@ -64,9 +64,7 @@ def test_a_copy_keeps_what_is_there_and_gives_the_questions(tmp_path):
 
 def test_the_guide_tells_of_what_the_lab_has():
     assert f"{len(NOTES)} notes of an invented team" in GUIDE
-    assert f"{len(LABELLED)} questions, {len(LABELLED) - len(ANSWERABLE)} of them without an\nanswer" in GUIDE
-    paraphrases = sum(question.kind == "paraphrase" for question in LABELLED)
-    assert f"Of the others, {paraphrases} share no word" in GUIDE
+    assert f"{len(LABELLED)} questions,\n{len(LABELLED) - len(ANSWERABLE)} of them without an answer" in GUIDE
 
 
 def told(header: str) -> list[list[str]]:
@@ -85,20 +83,14 @@ def kept(mark: str) -> dict[str, list[str]]:
     return {first: rest for first, *rest in filter(None, texts)}
 
 
-@pytest.mark.parametrize(("header", "mark"), [("Settings", "candidates = 100"), ("Questions", "better found")])
-def test_the_guide_tells_the_figures_of_the_notebook(header, mark):
+def test_the_guide_tells_the_figures_of_the_notebook():
     """The notebook is executed by tests of its own; what it keeps is what the guide may quote."""
-    measured = kept(mark)
-    assert len(told(header)) >= 4
-    for name, *figures in told(header):
+    measured = kept("candidates = 100")
+    rows = told("Settings")
+    assert len(rows) >= 4
+    for name, *figures in rows:
         columns = iter(measured[name])
         assert all(figure in columns for figure in figures), (name, figures, measured[name])
-
-
-def test_the_guide_tells_how_much_less_two_settings_show_on_the_lab():
-    shown = {name: float(row[0]) for name, row in kept("candidates = 100").items() if re.match(r"0\.\d", row[0])}
-    for name, less in re.findall(r"`([^`]+)` (?:shows )?(0\.\d\d) less", folded(GUIDE)):
-        assert shown["default"] - shown[name] == pytest.approx(float(less), abs=0.005)
 
 
 def test_a_served_embedder_has_the_vectors_of_the_one_behind_it():
