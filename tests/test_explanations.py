@@ -19,7 +19,7 @@ from openclaw_memory.types.records import Outcome
 DOCS = Path(__file__).parents[1] / "docs"
 RANKING = (DOCS / "explanation" / "ranking.md").read_text(encoding="utf-8")
 RECORDS = (DOCS / "explanation" / "records.md").read_text(encoding="utf-8")
-HEARTBEAT = (DOCS / "how-to" / "heartbeat.md").read_text(encoding="utf-8")
+HEARTBEAT = (DOCS / "how-to" / "upkeep.md").read_text(encoding="utf-8")
 RULES = RecordsConfig()
 # What turns a value into a score, and is no weight of a line.
 OF_THE_SCORE = {"coverage", "middle", "slope", "spread"}

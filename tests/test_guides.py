@@ -13,11 +13,10 @@ import pytest
 from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config.sections import CompactionConfig, SessionsConfig, SyncConfig
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config.sections import CompactionConfig, SessionsConfig
 from openclaw_memory.conversation import compaction
-from openclaw_memory.types import Status, Store
+from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcript_records import LABELS, MAX_LINE_BYTES
 
 ROOT = Path(__file__).parents[1]
@@ -38,12 +37,6 @@ TYPED = {
     for line in re.findall(r"openclaw-memory (?!-).*", block.replace("\\\n", " "))
 }
 UPKEEP, TRANSCRIPTS, AGENTS = (GUIDES[f"how-to/{name}.md"] for name in ("upkeep", "transcripts", "agents"))
-
-
-def first_column(text: str, header: str) -> set[str]:
-    """What the first cells of a table name in backticks."""
-    table = text.split(f"\n| {header}", 1)[1].split("\n\n", 1)[0]
-    return {name for line in table.splitlines()[1:] for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
 
 
 def defaults(text: str, part: str) -> dict[str, str]:
@@ -79,8 +72,8 @@ def test_what_a_guide_has_typed_is_understood(line):
 
 @pytest.mark.parametrize(
     ("guide", "part"),
-    [(UPKEEP, SyncConfig), (TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig)],
-    ids=["sync", "sessions", "compaction"],
+    [(TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig)],
+    ids=["sessions", "compaction"],
 )
 def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     values = {name: getattr(part(), name) for name in part.__struct_fields__}
@@ -89,23 +82,10 @@ def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     assert defaults(guide, part.__name__.removesuffix("Config").lower()) == known
 
 
-def test_every_field_of_the_status_is_told():
-    assert first_column(UPKEEP, "Field of `Status`") == set(Status.__struct_fields__)
-
-
 def test_the_guide_to_stores_names_every_method():
     rows = re.findall(r"^\| [^|]+ \| (`[^|]+) \|", GUIDES["how-to/custom-store.md"], re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(named) == sorted(name for name in dir(Store) if not name.startswith("_"))
-
-
-def test_every_check_of_the_doctor_is_told(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-    checks = {finding.check for finding in check_memory(lambda: Memory.open(notes))}
-    # On other systems, or in other states, there are more.
-    others = {"open", "data folder", "encryption", "time zone", "file system", "notice"}
-    assert checks | others == first_column(UPKEEP, "Check |")
 
 
 @pytest.mark.parametrize(
