@@ -59,7 +59,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        (RANKING, f"Of a text of more than {MAX_QUESTION_CHARS:,} characters"),
+        (RANKING, f"of more than {MAX_QUESTION_CHARS:,} characters"),
         (RANKING, f"the {candidates.TEXT_HITS} best chunks with any of the words"),
         (RANKING, f"the {candidates.VECTOR_HITS} nearest chunks"),
         (RANKING, f"both weights {SearchConfig().text_weight}"),
@@ -67,7 +67,6 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"`search.snippet_chars` ({SearchConfig().snippet_chars})"),
         (RANKING, f"`search.max_results` ({SearchConfig().max_results})"),
         (RANKING, f"within {passages.REACH} lines, worth at most {passages.DROP:g} less"),
-        (RANKING, f"{passages.ATTRIBUTION} of what the best line of theirs"),
         (RANKING, f"A result with a score below {passages.WEAK_BELOW} is `weak`"),
         (RANKING, f"those below {passages.WEAK_CHUNK_BELOW} are weak"),
         (RANKING, f"0 after {days.LATE_DAYS} days"),
