@@ -86,9 +86,7 @@ def locate_any(workspace: Workspace, path: str) -> Place:
     Raises:
         PathNotAllowedError: It does not name a remembered file.
     """
-    if snapshots.is_snapshot(path):
-        return workspace.files.make_place(path)
-    return workspace.locate(path)
+    return workspace.files.make_place(path) if snapshots.is_snapshot(path) else workspace.locate(path)
 
 
 def lock_any(workspace: Workspace, place: Place) -> AbstractContextManager[None]:

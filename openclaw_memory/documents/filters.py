@@ -189,9 +189,7 @@ def compile_filter(conditions: Mapping[str, Any] | None) -> Callable[[Mapping[st
         QueryError: An operator is unknown, or does not take its operand.
     """
     tests = [_compile_entry(str(name), name, expected) for name, expected in (conditions or {}).items()]
-    if len(tests) == 1:
-        return tests[0]
-    return lambda values: all(test(values) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda values: all(test(values) for test in tests)
 
 
 def _compile_entry(label: str, name: Any, expected: Any) -> _Test:
@@ -218,9 +216,7 @@ def _compile_value(expected: Any) -> _Test:
     if isinstance(expected, Mapping):
         if any(str(name).startswith("$") for name in expected):
             tests = [_compile_operator(str(name), operand) for name, operand in expected.items()]
-            if len(tests) == 1:
-                return tests[0]
-            return lambda value: all(test(value) for test in tests)
+            return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
         parts = {name: _compile_value(part) for name, part in expected.items()}
         return lambda value: isinstance(value, dict) and all(test(value.get(name)) for name, test in parts.items())
     if isinstance(expected, (list, tuple)):

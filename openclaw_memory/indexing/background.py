@@ -27,8 +27,7 @@ class Background:
     """
 
     def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
-        self._work = weakref.WeakMethod(work)
-        self._every = every_seconds
+        self._work, self._every = weakref.WeakMethod(work), every_seconds
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._due: float | None = None  # by the monotonic clock
@@ -84,8 +83,7 @@ class SearchPriority:
     """Counts the searches that run, and lets a sync wait until they are done."""
 
     def __init__(self) -> None:
-        self._searches = 0
-        self._changed = threading.Condition()
+        self._searches, self._changed = 0, threading.Condition()
 
     @contextmanager
     def search(self) -> Iterator[None]:

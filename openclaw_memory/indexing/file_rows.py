@@ -102,8 +102,7 @@ def read_note(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
         OpenClawMemoryError: The file is no longer allowed, or cannot be read as text.
         OSError: The file has vanished or cannot be read.
     """
-    record = make_record(file)
-    text = workspace.read(file.path)
+    record, text = make_record(file), workspace.read(file.path)
     return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
 
 

@@ -91,13 +91,11 @@ class IndexService:
         self.workspace, self.embedders, self.config = workspace, embedders, config
         self.last_error: SyncFailure | None = None
         self.watcher: Watcher | None = None
-        self.priority = SearchPriority()
-        self._make_store = store
+        self.priority, self._make_store = SearchPriority(), store
         self._store: Store | None = None if callable(store) else store
         self._opening = threading.RLock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
-        self._pid = os.getpid()
-        self._closed = False
+        self._pid, self._closed = os.getpid(), False
         self._had_index = self._is_complete = False  # as the index was when it was last read
         self._recovered: str | None = None  # why the index was built again, until a sync has reported it
         self._suspects: set[str] = set()  # files to be read again, and all that ever were

@@ -71,8 +71,7 @@ def read_status(
     if "sync" in info.locked:
         lines.append("a sync is under way")
 
-    lacking = count_missing_vectors(records)
-    last_sync = load_sync(store)
+    lacking, last_sync = count_missing_vectors(records), load_sync(store)
     failed, skipped = ({}, {}) if last_sync is None else (last_sync.failed, last_sync.skipped)
     dirty = explain_dirty(scan, records, {**failed, **skipped})
     waiting = list_waiting(scan.files, records)

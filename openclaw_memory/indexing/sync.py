@@ -80,8 +80,7 @@ def sync(parts: SyncParts, *, force: bool = False, is_alone: bool = True) -> Syn
         WorkspaceError: The folder has gone; nothing is removed from the index.
         StoreError: The index cannot be written.
     """
-    started = time.perf_counter()
-    preparing = get_preparing(parts.embedder)
+    started, preparing = time.perf_counter(), get_preparing(parts.embedder)
     report = sync_once(parts, force=force)
     while preparing is not None and preparing.wait(parts.store, parts.progress):
         report = merge_reports(report, sync_once(parts, force=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, get_args
@@ -24,20 +25,23 @@ MAX_TOKENS = 100  # of calls that are not repeated
 
 _MERGE_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: .*)?$", re.MULTILINE)
 _NOT_WRITTEN = ("path", "digest", "problem")  # derived from the text and the file
+_NAMES = {field.encode_name for field in msgspec.structs.fields(records.Record)} - {*_NOT_WRITTEN}
+_NAMES |= {"decayed_at", "tokens", "written", SIGNATURE}
 
 
-def to_fields(record: records.Record, now: datetime, tokens: tuple[str, ...]) -> dict[str, Any]:
+def to_fields(record: records.Record, now: datetime, tokens: tuple[str, ...], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields above the sentence, as `parse_record` reads them.
 
     Args:
         record: The record, its confidence that of `now`.
         now: The moment, in UTC.
         tokens: The digests of the tokens of calls that have changed it.
+        own: The fields that a person has added.
     """
     fields: dict[str, Any] = msgspec.to_builtins(record)
     for name in _NOT_WRITTEN:
         del fields[name]
-    fields |= {"decayed_at": records.format_timestamp(now), "tokens": list(tokens)}
+    fields |= {"decayed_at": records.format_timestamp(now), "tokens": list(tokens), **own}
     fields["written"] = make_digest(fields, records.make_sentence(record.key, record.value))
     return fields
 
@@ -102,6 +106,15 @@ def read_tokens(file: FrontMatter | None) -> tuple[str, ...]:
     return tuple(map(str, tokens)) if isinstance(tokens, list) else ()
 
 
+def get_own_fields(file: FrontMatter | None) -> dict[str, Any]:
+    """Return the fields that a person has added to a record.
+
+    Args:
+        file: Its content; None if it does not exist.
+    """
+    return {} if file is None else {name: value for name, value in file.fields.items() if name not in _NAMES}
+
+
 def make_digest(fields: Mapping[str, Any], text: str) -> str:
     """Return the digest of the content of a file, which differs after an edit by hand."""
     content = {name: value for name, value in fields.items() if name not in {"written", SIGNATURE}}
@@ -126,9 +139,6 @@ def _apply_edit(record: records.Record, fields: Mapping[str, Any], text: str, mo
 
 
 def _parse_value(text: str, old: Any) -> Any:
-    if isinstance(old, str):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return text if isinstance(old, str) else json.loads(text)
+    return text

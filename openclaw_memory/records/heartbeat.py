@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, PolicyError, SyncBusyError
+from openclaw_memory import errors
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.records.file_format import get_own_fields
 from openclaw_memory.records.files import is_expired, make_path
 from openclaw_memory.records.records import Records
 from openclaw_memory.records.settlement import is_high_impact, is_same
 from openclaw_memory.text.days import get_path_day
+from openclaw_memory.text.front_matter import parse, render
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.records import Record, format_timestamp
@@ -60,8 +62,9 @@ Answer with one word, KEEP, FORGET or UNSURE, and a reason of one sentence."""
 _OPEN_TASK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+(.*)")
 _DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _WORD = re.compile(r"\w+")
-# In keys: `Editor-Theme` and `editor.theme` are one, `c++` and `c`, or `t.-5` and `t.5`, are two.
-_SEPARATOR = re.compile(r"(?<=[^\W_])[\s._/-](?=[^\W_])")
+_SEPARATOR = re.compile(r"(?<=[^\W\d_])[\s._-](?=[^\W\d_])")  # in keys
+_ADDRESS = re.compile(r"[/\\@:]")
+_CHANGED = (errors.ConflictError, errors.NotFoundError, errors.WorkspaceError)  # meanwhile
 
 
 class Line(NamedTuple):
@@ -123,7 +126,7 @@ class Heartbeat:
             WriteError: A record could not be written.
         """
         if isinstance(budget_seconds, bool) or not isinstance(budget_seconds, int | float) or not budget_seconds > 0:
-            raise InvalidInputError(f"budget_seconds is {budget_seconds!r}, not a number of seconds above zero")
+            raise errors.InvalidInputError(f"budget_seconds is {budget_seconds!r}, not a number of seconds above zero")
         start, now = time.monotonic(), self._clock()
 
         def report(*, is_quiet: bool = False, is_busy: bool = False) -> HeartbeatReport:
@@ -145,7 +148,7 @@ class Heartbeat:
                 result = replace(report(), tasks=tasks, left=left)
                 self._save(result, beat)
                 return result
-        except SyncBusyError:
+        except errors.SyncBusyError:
             return report(is_busy=True)
 
     def read_latest(self) -> HeartbeatRecord | None:
@@ -162,7 +165,7 @@ class Heartbeat:
                     changed.append(item)
                 elif len(findings) < MAX_FINDINGS:
                     findings.append(item)
-        except (_TimeUp, SyncBusyError):
+        except (_TimeUp, errors.SyncBusyError):
             is_done = False
         return TaskReport(name, round(time.monotonic() - begin, 4), tuple(findings), tuple(changed), is_done)
 
@@ -175,7 +178,7 @@ class Heartbeat:
         return None if is_same and not latest["left"] else (scan, latest["left"])
 
     def _load(self) -> dict[str, Any] | None:
-        with suppress(OpenClawMemoryError, ValueError):
+        with suppress(errors.OpenClawMemoryError, ValueError):
             latest = json.loads(self._service.store().get_meta(LAST_HEARTBEAT) or "null")
             if isinstance(latest, dict) and latest.keys() >= {"at", "seen", "due", "left", "findings"}:
                 return latest
@@ -193,7 +196,7 @@ class Heartbeat:
             "left": report.left,
             "findings": len(report.findings),
         }
-        with suppress(OpenClawMemoryError):  # without an index, the next heartbeat looks again
+        with suppress(errors.OpenClawMemoryError):  # without an index, the next heartbeat looks again
             if self._service.has_index():
                 self._service.store().set_meta(LAST_HEARTBEAT, json.dumps(latest))
 
@@ -209,7 +212,7 @@ class Heartbeat:
             advice = self._ask(beat, record, state)
             is_outdated = advice is not None and advice.upper().startswith("FORGET")
             if is_outdated and not is_high_impact(record.key, record.sensitivity):
-                with suppress(ConflictError):  # it was changed while the model thought
+                with suppress(errors.ConflictError):  # it was changed while the model thought
                     self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
                     yield record.path
             yield Finding(record.path, f"{record.key}: {state}; confirm or forget it", advice)
@@ -253,29 +256,36 @@ class Heartbeat:
         for record in self._records.list_all():
             is_in_place = get_plain_name(record.path) == make_path(record.type, record.key, record.user_id)
             if is_in_place and record.problem is None and not is_expired(record, beat.now):
-                clusters[record.type, record.user_id, _SEPARATOR.sub(" ", record.key.casefold())].append(record)
+                clusters[record.type, record.user_id, fold_key(record.key)].append(record)
         for cluster in clusters.values():
             best, *copies = sorted(cluster, key=attrgetter("is_confirmed", "confidence", "path"), reverse=True)
             for copy in copies:
                 beat.check_time()
                 path, best_path = map(self._workspace.files.mask_path, (copy.path, best.path))
                 words = f"{best_path} is about the same: confirm one of them, and forget the other"
-                yield path if self._merge(best, copy) else Finding(path, words)
+                merged = self._merge(best, copy)
+                yield path if merged else Finding(path, words)
+                best = merged or best
 
-    def _merge(self, best: Record, copy: Record) -> bool:
-        """Merge a copy into a record as an observation, and forget it; return False if that would lose anything."""
+    def _merge(self, best: Record, copy: Record) -> Record | None:
+        """Merge a copy into a record as an observation, and forget it; return None if that would lose anything."""
         if is_high_impact(copy.key, copy.sensitivity) or (copy.sensitivity, copy.ttl) != (best.sensitivity, best.ttl):
-            return False
+            return None
         values = [copy.value, *(version.value for version in copy.history), *(rival.value for rival in copy.waiting)]
         if not all(is_same(value, best.value) for value in values):
-            return False
-        with suppress(ConflictError, InvalidInputError, PolicyError):  # it was changed meanwhile, or may not count
-            about: dict[str, Any] = {"confidence": copy.confidence, "source": copy.source, "ttl": best.ttl}
-            merged = self._records.remember(best.type, best.key, best.value, user_id=best.user_id, **about).record
+            return None
+        with suppress(errors.InvalidInputError, errors.PolicyError, *_CHANGED):  # it may not count
+            text = self._workspace.read(copy.path)
+            if (file := parse(text)) is None or get_own_fields(file) or render(file.fields, file.text) != text:
+                return None  # a person has written more than the value
+            about: dict[str, Any] = {"confidence": copy.confidence, "source": copy.source, "user_id": copy.user_id}
+            about |= {"ttl": copy.ttl, "expected_version": best}
+            merged = self._records.remember(best.type, best.key, best.value, **about).record
             # A source that was heard before adds no time.
-            if copy.expires_at is None or (merged.expires_at or copy.expires_at) >= copy.expires_at:
-                return self._records.forget(copy.type, copy.key, user_id=copy.user_id, expected_version=copy)
-        return False
+            is_as_long = copy.expires_at is None or (merged.expires_at or copy.expires_at) >= copy.expires_at
+            if is_as_long and self._records.forget(copy.type, copy.key, user_id=copy.user_id, expected_version=copy):
+                return replace(best, version=merged.version, digest=merged.digest)
+        return None
 
     def _sync(self, _: _Beat) -> Iterator[Finding | str]:
         if self._service.has_index() and self._service.is_behind():
@@ -287,7 +297,7 @@ class Heartbeat:
         for at, file in enumerate(_list_notes(beat.scan)):
             if at % 16 == 0:
                 beat.check_time()
-            with suppress(OpenClawMemoryError, OSError):  # a sync reports a file that cannot be read
+            with suppress(errors.OpenClawMemoryError, OSError):  # a sync reports a file that cannot be read
                 text = self._workspace.policies.mask(self._workspace.read(file.path))
                 yield from (Line(file.path, number, line) for number, line in enumerate(text.split("\n"), 1))
 
@@ -314,6 +324,15 @@ TASKS: Mapping[str, Callable[[Heartbeat, _Beat], Iterable[Finding | str]]] = {
     "duplicates": Heartbeat._find_duplicates,
     "index": Heartbeat._sync,
 }
+
+
+def fold_key(key: str) -> str:
+    """Return a key in the form that its spellings share: `Editor-Theme` and `editor.theme` are one.
+
+    Numbers, dates and signs (`1/2`, `1.2`, `-2`), paths and addresses, and other capitals (`PATH`, `getUrl`, `B`) stay.
+    """
+    words = [key] if _ADDRESS.search(key) else _SEPARATOR.sub(" ", key).split(" ")
+    return " ".join(word.lower() if word[1:].islower() else word for word in words)
 
 
 def find_day(text: str) -> datetime.date | None:

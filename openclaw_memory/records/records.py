@@ -21,7 +21,8 @@ from msgspec.structs import asdict, replace
 from openclaw_memory import errors
 from openclaw_memory.config.sections import RecordsConfig
 from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
-from openclaw_memory.records.file_format import MAX_TOKENS, SENSITIVITIES, TYPES, make_digest, read_tokens, to_fields
+from openclaw_memory.records import file_format
+from openclaw_memory.records.file_format import MAX_TOKENS, SENSITIVITIES, TYPES, make_digest, read_tokens
 from openclaw_memory.records.files import RecordFiles, is_expired, make_path
 from openclaw_memory.records.settlement import LEAST_CONFIDENCE, Settlement, add_value, is_same, settle
 from openclaw_memory.search.filters import check_share
@@ -108,9 +109,8 @@ class Records:
         """
         self._workspace, self._rules, self._search = workspace, rules, search
         self._on_write, self._clock = on_write, clock
-        self._ttl = _parse_ttl(rules)
+        self._ttl, self._files = _parse_ttl(rules), files or RecordFiles(workspace)
         self._policies, self.events = workspace.policies, workspace.events
-        self._files = files or RecordFiles(workspace)
 
     @observed("remember", lambda answer, *_, **__: [(answer.record.path, "")], writes=True)
     def remember(
@@ -135,7 +135,7 @@ class Records:
             value: Any value of JSON.
             confidence: How sure it is, 0 to 1. Below 0.3 it is refused.
             source: The source: a `RecordSource`, or a mapping with its fields, where `observed_at` may be text of ISO
-                8601 and is this moment if it is missing. None or "user": the user, just now.
+                8601, and is this moment if it is missing or in the future. None or "user": the user, just now.
             sensitivity: low, medium or high; None for that of the record, and low for a new one.
             ttl: For how many seconds it holds, None for ever; by default as `records.ttl_days` has it for type and
                 sensitivity.
@@ -227,14 +227,12 @@ class Records:
         Args:
             result: A result of a search.
         """
-        record = None
-        if is_record(result.path):
-            with suppress(errors.WorkspaceError, errors.ConfigError):
-                record = self.read(result.path)
-        if record is None:
-            return {}
-        expires = None if record.expires_at is None else format_timestamp(record.expires_at)
-        return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
+        with suppress(errors.WorkspaceError, errors.ConfigError):
+            if is_record(result.path) and (record := self.read(result.path)) is not None:
+                expires = None if record.expires_at is None else format_timestamp(record.expires_at)
+                own = {"confidence": round(record.confidence, 2), "expires_at": expires}
+                return {"record": {**record.to_dict(), **own}}
+        return {}
 
     @observed("search", locate_files)
     def find(
@@ -530,7 +528,8 @@ class Records:
     ) -> Fields:
         """Return the file of a record in place of `content`, signed if it or that one has to be."""
         path, sentence = record.path, make_sentence(record.key, record.value)
-        fields = to_fields(record, now, read_tokens(content) if tokens is None else tokens)
+        tokens = read_tokens(content) if tokens is None else tokens
+        fields = file_format.to_fields(record, now, tokens, file_format.get_own_fields(content))
         is_sealed: bool | None = None
         if record.sensitivity == "high":  # one that a person has sealed stays so
             is_sealed = self._workspace.files.codec.is_sealing("private") or None
@@ -635,8 +634,14 @@ def _read_source(source: AnySource, now: datetime) -> RecordSource | None:
         return None
     fields = asdict(source) if isinstance(source, RecordSource) else source
     try:
-        read = convert({"observed_at": now, **fields}, RecordSource)
-        moment = read.observed_at.astimezone(UTC).replace(microsecond=0)
+        fields = {"observed_at": now, **fields}
+        if unknown := fields.keys() - {*RecordSource.__struct_fields__}:
+            raise ValueError(f"it has unknown fields, {', '.join(sorted(map(str, unknown)))}")
+        if not str(fields.get("ref", "")).strip():
+            fields.pop("ref", None)
+        read = convert(fields, RecordSource)
+        # A clock that is ahead must not keep later observations out.
+        moment = min(read.observed_at.astimezone(UTC).replace(microsecond=0), now)
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.InvalidInputError(
             f"source is {source!r}, not a RecordSource, its fields, or 'user': {error}"

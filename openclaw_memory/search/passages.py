@@ -464,9 +464,7 @@ class PassageFinder:
         line = self._get_line(at)
         outline = self._read_outline(line.path) if line.source == "memory" else None
         text = outline.get_line(line.number - 1).text if outline and line.number <= outline.size else ""
-        if outline and line.text == text:
-            return outline, line.number - 1
-        return self._plain, at
+        return (outline, line.number - 1) if outline and line.text == text else (self._plain, at)
 
     def _is_alone(self, at: int, best: int) -> bool:
         """Return whether a line is a piece of the same line as another one, or is understood without others."""

@@ -32,7 +32,7 @@ PART_OF = "part_of"  # the field that names the whole that the document is a par
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
-_NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
+_NAME = re.compile(r"""(?!openclaw_memory)[^\s"'#:\[{&*!|>%@`-][^\s#:]*(?: [^\s#:]+)*""")
 # Lines as `render` writes them, by which they are recognised if nothing else separates them from the text.
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*+")
 # YAML as people write it: a name, plain or in quotation marks, and the value behind the colon.
@@ -96,14 +96,14 @@ def render(fields: Mapping[str, Any], text: str) -> str:
     """Return the file of a document.
 
     Args:
-        fields: Its fields, whose names consist of `a-z` and `_`, and whose values are JSON.
+        fields: Its fields, whose names are plain words, and whose values are JSON.
         text: Its text.
 
     Raises:
-        InvalidInputError: A name has other characters, or a value is not JSON: the message says where in the fields.
+        InvalidInputError: A name could not be read again, or a value is not JSON: the message says where in the fields.
     """
     if wrong := [name for name in fields if not _NAME.fullmatch(name)]:
-        raise InvalidInputError(f"{wrong[0]!r} cannot name a field: use a-z and _, and not what this library uses")
+        raise InvalidInputError(f"{wrong[0]!r} cannot name a field: use letters, and not what this library uses")
     lines = [f"{name}: {_to_json(value, name)}\n" for name, value in fields.items()]
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
@@ -236,9 +236,7 @@ def _parse_value(text: str) -> Any:
         return plain[1:-1].replace("''", "'")
     if not plain or plain.lower() in _CONSTANTS:
         return _CONSTANTS[plain.lower() or "~"]
-    if plain[0] in "[{\"'" or _NUMBER.fullmatch(plain):
-        return json.loads(plain)
-    return plain
+    return json.loads(plain) if plain[0] in "[{\"'" or _NUMBER.fullmatch(plain) else plain
 
 
 def _to_json(value: Any, name: str) -> str:

@@ -291,9 +291,7 @@ def _split_humps(part: str) -> list[str]:
 
 
 def _lower_words(token: str) -> tuple[str, ...]:
-    if is_run(token):
-        return _split_pairs(token) or (token,)
-    return _lower_parts(token)
+    return (_split_pairs(token) or (token,)) if is_run(token) else _lower_parts(token)
 
 
 @lru_cache(maxsize=65536)

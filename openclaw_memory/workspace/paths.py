@@ -185,11 +185,9 @@ def rank_path_match(query: str, path: str) -> int:
     query, path = get_plain_name(_fold_path(query)), get_plain_name(_fold_path(path))
     if not query:
         return 0
-    if query == path:
-        return 3
     name = posixpath.basename(path)
-    if query == name:
-        return 2
+    if query in {path, name}:
+        return 3 if query == path else 2
     return int("/" not in query and query == posixpath.splitext(name)[0])
 
 

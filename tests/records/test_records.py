@@ -48,21 +48,12 @@ def test_a_record_has_the_fourteen_fields(records):
     source = {"kind": "chat_turn", "ref": "msg_9981", "observed_at": "2026-11-23T13:00:00.5+01:00"}
     record = records.remember("preference", "editor.theme", "dark", confidence=0.91, source=source).record
     assert record.to_dict() == {
-        "memory_id": record.memory_id,
-        "user_id": None,
-        "type": "preference",
-        "key": "editor.theme",
-        "value": "dark",
-        "confidence": 0.91,
-        "source": {"kind": "chat_turn", "ref": "msg_9981", "observed_at": "2026-11-23T12:00:00Z"},
-        "sensitivity": "low",
-        "ttl": 365 * 86_400,
-        "last_confirmed_at": "2026-11-23T12:00:00Z",
-        "version": 1,
-        "embedding_ref": "vec_4ee7b409c5460955",
-        "created_at": "2026-11-23T12:00:00Z",
+        "memory_id": record.memory_id, "user_id": None, "type": "preference", "key": "editor.theme", "value": "dark",
+        "confidence": 0.91, "source": {"kind": "chat_turn", "ref": "msg_9981", "observed_at": "2026-11-23T12:00:00Z"},
+        "sensitivity": "low", "ttl": 365 * 86_400, "last_confirmed_at": "2026-11-23T12:00:00Z", "version": 1,
+        "embedding_ref": "vec_4ee7b409c5460955", "created_at": "2026-11-23T12:00:00Z",
         "updated_at": "2026-11-23T12:00:00Z",
-    }
+    }  # fmt: skip
     assert re.fullmatch("mem_[0-9a-f]{16}", record.memory_id)
 
 
@@ -165,24 +156,18 @@ def test_confidence_of_a_preference_falls_until_it_is_confirmed(records, clock):
 
 
 def test_an_expired_record_is_never_returned(memory, records, clock):
-    records.remember("other", "parking", "level two of the garage", ttl=3600)
-    memory.sync()
-    clock.later(seconds=3601)
-    assert records.get("other", "parking") is None
-    assert records.find() == []
-    assert list(memory.search("Where is parking in the garage?", now=clock.now)) == []
-    again = records.remember("other", "parking", "level one")
-    assert (again.outcome, again.record.version) == ("new", 1)
-
-
-def test_an_expired_record_is_not_read_by_its_path(memory, records, clock):
     clock.now = datetime.now(UTC) - timedelta(days=1)
-    records.remember("other", "parking", "level two of the garage", ttl=3600)
+    path = records.remember("other", "parking", "level two of the garage", ttl=3600).record.path
     memory.append("The garage has three levels.", date="2026-11-22")
     memory.sync()
+    clock.later(seconds=3601)
+    assert (records.get("other", "parking"), records.find()) == (None, [])
+    for now in (clock.now, None):
+        assert [result.path for result in memory.search("garage level", now=now)] == ["memory/2026-11-22.md"]
     with pytest.raises(errors.NotFoundError, match="expired"):
-        memory.get("memory/records/other/parking.md")
-    assert [result.path for result in memory.search("garage level")] == ["memory/2026-11-22.md"]
+        memory.get(path)
+    again = records.remember("other", "parking", "level one")
+    assert (again.outcome, again.record.version) == ("new", 1)
 
 
 @pytest.mark.parametrize("ttl", [10**12, 10**30])
@@ -214,22 +199,33 @@ def test_days_of_nothing_and_no_days_are_refused(tmp_path, entry):
         _ = memory.records
 
 
-def test_a_source_without_a_moment_is_observed_now(records, clock):
+@pytest.mark.parametrize(
+    "source",
+    ["user", {"kind": "file", "ref": "a"}, {"kind": "file", "ref": "a", "observed_at": "2099-01-01T00:00:00Z"}],
+)
+def test_a_source_without_a_moment_or_of_the_future_is_observed_now(records, clock, source):
     clock.later(days=2)
-    for source in ("user", {"kind": "file", "ref": "notes.txt"}):
-        assert records.remember("fact", str(source), 1, source=source).record.source.observed_at == clock.now
+    assert records.remember("fact", "k", 1, source=source).record.source.observed_at == clock.now
+
+
+def test_fields_that_a_person_adds_stay(records, tmp_path):
+    file = tmp_path / records.remember("preference", "editor.theme", "dark").record.path
+    file.write_text(file.read_text().replace("version: 1\n", "version: 1\ntags:\n  - home\nLast Größe-2: 2026-11-01\n"))
+    records.confirm("preference", "editor.theme", value="light")
+    record = records.remember("preference", "editor.theme", "light", source=turn("m2")).record
+    assert record == records.get("preference", "editor.theme")
+    assert (record.value, record.version) == ("light", 4)
+    assert 'tags: ["home"]\nLast Größe-2: "2026-11-01"\n' in file.read_text()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "value"),
     [
-        ("editor.theme: dark\n", "editor.theme: sepia\n", "sepia"),
-        ("editor.theme: dark\n", "sepia\n", "sepia"),
-        ('value: "dark"\n', 'value: "sepia"\n', "sepia"),
-        ('value: "dark"\n', "value: sepia\n", "sepia"),
+        ("editor.theme: dark\n", "editor.theme: sepia\n", "sepia"), ("editor.theme: dark\n", "sepia\n", "sepia"),
+        ('value: "dark"\n', 'value: "sepia"\n', "sepia"), ('value: "dark"\n', "value: sepia\n", "sepia"),
         ("confidence: 0.8\n", "confidence: 0.5\n", "dark"),
     ],
-)
+)  # fmt: skip
 def test_an_edit_by_hand_is_a_version_of_its_own(records, tmp_path, old, new, value):
     records.remember("preference", "editor.theme", "dark")
     file = tmp_path / THEME
@@ -284,29 +280,26 @@ def test_forget_removes_the_file(records, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"type": "wish"}, "type is 'wish'"),
-        ({"key": ""}, "key is ''"),
-        ({"key": "a\nb"}, "key is"),
-        ({"value": {1, 2}}, "cannot be written as JSON"),
-        ({"value": float("nan")}, "cannot be written as JSON"),
+        ({"type": "wish"}, "type is 'wish'"), ({"key": ""}, "key is ''"), ({"key": "a\nb"}, "key is"),
+        ({"value": {1, 2}}, "cannot be written as JSON"), ({"value": float("nan")}, "cannot be written as JSON"),
         ({"value": "sk-proj-" + "a1B2c3D4" * 6}, "holds a secret"),
         ({"confidence": 1.5}, "confidence must be a number from 0 to 1, not 1.5"),
         ({"confidence": True}, "confidence must be a number from 0 to 1, not True"),
-        ({"confidence": 0.1}, "is below 0.3"),
-        ({"sensitivity": "secret"}, "sensitivity is 'secret'"),
-        ({"ttl": 0}, "ttl is 0"),
-        ({"ttl": "1h"}, "ttl is '1h'"),
-        ({"user_id": " "}, "user_id is ' '"),
-        ({"token": ""}, "token is ''"),
-        ({"expected_version": "1"}, "expected_version is '1'"),
-        ({"source": "me"}, "source is 'me'"),
-        ({"source": 5}, "source is 5"),
+        ({"confidence": 0.1}, "is below 0.3"), ({"sensitivity": "secret"}, "sensitivity is 'secret'"),
+        ({"ttl": 0}, "ttl is 0"), ({"ttl": "1h"}, "ttl is '1h'"), ({"user_id": " "}, "user_id is ' '"),
+        ({"token": ""}, "token is ''"), ({"expected_version": "1"}, "expected_version is '1'"),
+        ({"source": "me"}, "source is 'me'"), ({"source": 5}, "source is 5"),
         ({"source": {"kind": "dream", "ref": "m1"}}, "Invalid enum value 'dream'"),
         ({"source": {"kind": "file"}}, "required field `ref`"),
+        ({"source": {"kind": "file", "ref": " "}}, "required field `ref`"),
+        ({"source": RecordSource("chat_turn", "", START)}, "required field `ref`"),
+        ({"source": {"kind": "file", "ref": "a", "reff": "b", "at": 1}}, "unknown fields, at, reff"),
+        ({"source": {"kind": "file", "ref": 5}}, "Expected `str`, got `int`"),
+        ({"source": {"kind": "file", "ref": "a", "observed_at": 5}}, "Expected `datetime`, got `int`"),
         ({"source": RecordSource("chat_turn", "m1", "noon")}, "Invalid RFC3339"),
         ({"source": RecordSource("chat_turn", "m1", START.replace(tzinfo=None))}, "timezone"),
     ],
-)
+)  # fmt: skip
 def test_wrong_arguments_are_named_and_nothing_is_written(records, tmp_path, arguments, words):
     with pytest.raises(errors.InvalidInputError, match=re.escape(words)):
         records.remember(**{"type": "fact", "key": "k", "value": 1, **arguments})
@@ -320,16 +313,13 @@ def conflict(text: str) -> str:
 @pytest.mark.parametrize(
     "damage",
     [
-        conflict,
-        lambda text: text.replace("editor.theme: dark\n", "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n"),
+        conflict, lambda text: text.replace("editor.theme: dark\n", "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n"),
         lambda text: text.replace("confidence: 0.8", "confidence: 2"),
-        lambda text: text.replace("version: 1", "version: none"),
-        lambda text: re.sub("created_at: .*\n", "", text),
+        lambda text: text.replace("version: 1", "version: none"), lambda text: re.sub("created_at: .*\n", "", text),
         lambda text: text.replace('type: "preference"', 'type: "wish"'),
-        lambda text: text.replace("history: [{", "history: [{{"),
-        lambda _: "# A note of a person\n",
+        lambda text: text.replace("history: [{", "history: [{{"), lambda _: "# A note of a person\n",
     ],
-)
+)  # fmt: skip
 @pytest.mark.sampled(5)
 def test_a_damaged_record_is_reported_and_never_overwritten(memory, records, tmp_path, damage):
     records.remember("preference", "editor.theme", "dark")

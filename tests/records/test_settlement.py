@@ -21,23 +21,12 @@ def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **
     moment = first.source.observed_at
     return replace(
         Record(
-            memory_id="mem_1",
-            user_id=None,
-            type="preference",
-            key=key,
-            value=value,
-            confidence=confidence,
-            source=first.source,
-            sensitivity="low",
-            ttl=None,
-            last_confirmed_at=moment,
-            version=1,
-            created_at=moment,
-            updated_at=moment,
-            history=(RecordVersion(1, moment, value, confidence, first.source),),
+            memory_id="mem_1", user_id=None, type="preference", key=key, value=value, confidence=confidence,
+            source=first.source, sensitivity="low", ttl=None, last_confirmed_at=moment, version=1, created_at=moment,
+            updated_at=moment, history=(RecordVersion(1, moment, value, confidence, first.source),),
         ),
         **changes,
-    )
+    )  # fmt: skip
 
 
 OLD = {"days_old": 8}
