@@ -14,9 +14,6 @@ from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.config.sections import CompactionConfig, SessionsConfig
-from openclaw_memory.conversation import compaction
-from openclaw_memory.workspace.transcript_records import LABELS, MAX_LINE_BYTES
 
 ROOT = Path(__file__).parents[1]
 # The guide to embedders needs services that are played to it: test_docs.py runs it.
@@ -35,12 +32,6 @@ TYPED = {
     for block in BLOCK.findall(text)
     for line in re.findall(r"openclaw-memory (?!-).*", block.replace("\\\n", " "))
 }
-UPKEEP, TRANSCRIPTS, AGENTS = (GUIDES[f"how-to/{name}.md"] for name in ("upkeep", "transcripts", "agents"))
-
-
-def defaults(text: str, part: str) -> dict[str, str]:
-    """The settings of a part that a table names, with the defaults in its second column."""
-    return dict(re.findall(rf"^\| `{part}\.(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
 
 
 @pytest.mark.nightly
@@ -50,8 +41,11 @@ def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_p
         pytest.importorskip("lancedb", reason="lancedb is not installed: pip install -e '.[lancedb]'")
     examples = EXAMPLE.findall(GUIDES[name])
     script = tmp_path / "guide.py"
-    script.write_text("\n".join(code for code, _ in examples), encoding="utf-8")
-    places = os.pathsep.join(str(ROOT / name) for name in ("", "adapters", "integrations"))
+    code = "\n".join(code for code, _ in examples)
+    if "gpt-5-mini" in code:  # played, so that no key is needed
+        code = "from played_models import played\n" + code.replace('init_chat_model("openai:gpt-5-mini")', "played")
+    script.write_text(code, encoding="utf-8")
+    places = os.pathsep.join(str(ROOT / name) for name in ("", "adapters", "integrations", "tests"))
     environment = {**os.environ, "PYTHONPATH": places, "PYTHONUTF8": "1"}
     command = [sys.executable, *(f"-W{rule}" for rule in ("error", *THEIRS)), script]
     done = subprocess.run(
@@ -67,38 +61,6 @@ def test_what_a_guide_has_typed_is_understood(line):
     words.whitespace_split = True
     _, name, *arguments = itertools.takewhile(lambda word: not set(word) <= set("|&;<>()"), words)
     COMMANDS[name].make_context(name, arguments, resilient_parsing=False)
-
-
-@pytest.mark.parametrize(
-    ("guide", "part"),
-    [(TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig)],
-    ids=["sessions", "compaction"],
-)
-def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
-    values = {name: getattr(part(), name) for name in part.__struct_fields__}
-    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
-    known = {name: f'"{value}"' if isinstance(values[name], str) else str(value) for name, value in shown.items()}
-    assert defaults(guide, part.__name__.removesuffix("Config").lower()) == known
-
-
-@pytest.mark.parametrize(
-    ("guide", "words"),
-    [
-        (UPKEEP, f"`sessions.bootstrap_chars` ({SessionsConfig().bootstrap_chars:,})"),
-        (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
-        (AGENTS, f"the flush is due at {CompactionConfig().get_flush_threshold(200_000):,}"),
-        (AGENTS, f"and the compaction above {CompactionConfig().get_compaction_threshold(200_000):,}"),
-        (AGENTS, f"the first and last {compaction.ASKED_CHARS:,} characters stay"),
-    ],
-)
-def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):
-    assert words in " ".join(guide.split())
-
-
-@pytest.mark.parametrize("role", sorted(LABELS))
-def test_the_guide_names_the_roles_whose_messages_are_text(role):
-    assert f"`{role}`" in TRANSCRIPTS
-    assert f"`{LABELS[role]}: ...`" in TRANSCRIPTS
 
 
 # --- what is typed, from the first command to the last

@@ -1,0 +1,68 @@
+"""Play the hosted models of the documentation: a guide that imports `played` answers from what its model is shown."""
+
+import json
+import re
+import sys
+from types import ModuleType
+
+import langchain_openclaw_memory.testing as langchain
+import llama_index_openclaw_memory.testing as llama_index
+
+CITATION = re.compile(r"\[(\S+#\S+)(?: \w+)?\]$")
+
+
+def split_words(text):
+    return set(re.findall(r"\w{4,}", text.lower()))
+
+
+def find_line(question, text):
+    """Return the line that shares most words with a question, with the citation above it; "" if none does."""
+    best, most, citation = "", 0, ""
+    for line in text.splitlines():
+        cited = CITATION.match(line)
+        citation = f" [{cited[1]}]" if cited else citation
+        shared = len(split_words(line) & split_words(question))
+        if question not in line and shared > most:
+            best, most = line + citation, shared
+    return best
+
+
+def reply(messages, tools):
+    """Return a text or a call; messages are pairs of a role and a text."""
+    role, text = messages[-1]
+    if tools == ["memory_append"]:
+        facts = re.findall(r"^User: Remember: (.*)", text, re.MULTILINE)
+        return ("memory_append", {"text": "\n".join(facts)}) if facts and role != "tool" else "NO_REPLY"
+    asked = [
+        line for role, text in messages if role != "tool" for line in re.findall(r"[^\n:]*\?$", text, re.MULTILINE)
+    ]
+    if role == "tool":
+        rows = json.loads(text)["results"]
+        text = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in rows)
+    elif not re.search(r"\?\s*(Answer: )?$", text):
+        return "Noted."
+    shown = find_line(asked[-1].strip(), text)
+    if "Never directly reference" in messages[0][1]:  # LlamaIndex's prompt for query engines
+        shown = shown.partition(" [")[0]
+    can_search = "memory_search" in tools and role != "tool"
+    return shown or (("memory_search", {"query": asked[-1].strip()}) if can_search else "I do not know.")
+
+
+def adapt(make_call, said):
+    return make_call(said[0], **said[1]) if isinstance(said, tuple) else said
+
+
+def reply_in_langchain(request):
+    roles = [({"human": "user"}.get(message.type, message.type), message.text) for message in request.messages]
+    return adapt(langchain.make_call, reply(roles, request.tools))
+
+
+def reply_in_llama_index(messages, tools):
+    roles = [(message.role.value, message.content or "") for message in messages]
+    return adapt(llama_index.make_call, reply(roles, list(tools)))
+
+
+played = langchain.ScriptedChatModel(script=reply_in_langchain, profile={"max_input_tokens": 200_000})
+service = ModuleType("llama_index.llms.openai")
+service.OpenAI = lambda **_: llama_index.ScriptedLLM(script=reply_in_llama_index)
+sys.modules[service.__name__] = service
