@@ -178,6 +178,7 @@ class PolicyError(WriteError):
         self.rule = rule
 
 
+# ruff: noqa: A002 - `hash` is named as that of an excerpt
 class ConflictError(WriteError):
     """The lines that an edit would change are not those that its caller saw; nothing was changed.
 
@@ -190,14 +191,7 @@ class ConflictError(WriteError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        path: str,
-        start_line: int,
-        current: str,
-        proposed: str,
-        hash: str,  # noqa: A002 - named as that of an excerpt
+        self, message: str, *, path: str, start_line: int = 0, current: str = "", proposed: str = "", hash: str = ""
     ) -> None:
         super().__init__(message)
         self.path, self.start_line, self.current, self.proposed = path, start_line, current, proposed

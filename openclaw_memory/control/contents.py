@@ -6,8 +6,9 @@ import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import structs
 
@@ -27,6 +28,8 @@ from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.tombstones import Line, read_lines
 
+Accepts: TypeAlias = Callable[[str, str | None], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Content:
@@ -45,10 +48,14 @@ class Content:
     days: Sequence[datetime.date | None] = ()
 
 
-def read_contents(workspace: Workspace) -> tuple[list[Content], list[Skipped]]:
-    """Read all files of a memory in the order of a scan, and list those that cannot be read.
+def read_contents(workspace: Workspace, accepts: Accepts = lambda *_: True) -> tuple[list[Content], list[Skipped]]:
+    """Read the files of a memory in the order of a scan, and list those that cannot be read.
 
     Transcripts are there though `sessions.index` is off: they are on the disk.
+
+    Args:
+        workspace: The files.
+        accepts: Returns whether to read the file at a path, for None, and whether to keep a note, for its text.
 
     Raises:
         WorkspaceError: The folder cannot be listed.
@@ -57,15 +64,16 @@ def read_contents(workspace: Workspace) -> tuple[list[Content], list[Skipped]]:
     zone, every = workspace.zone, with_transcripts(workspace)
     listed = every.scan()
     readable, skipped = list[Content](), list(listed.skipped)
-    for file in listed.files:
+    for file in (file for file in listed.files if accepts(file.path, None)):
         try:
-            read = _read_transcript if file.source == "sessions" else _read_note
-            readable.append(read(every, file, zone))
+            read = _read_transcript if file.source == "sessions" else partial(_read_note, accepts)
+            if content := read(every, file, zone):
+                readable.append(content)
         except NotFoundError:  # gone since it was listed
             continue
         except (OpenClawMemoryError, OSError) as error:
             skipped.append(Skipped(file.path, str(error)))
-    for path in snapshots.list_paths(workspace.root):
+    for path in (path for path in snapshots.list_paths(workspace.root) if accepts(path, None)):
         try:
             readable.append(_read_snapshot(workspace, path, zone))
         except NotFoundError:
@@ -111,10 +119,14 @@ def is_sealed(workspace: Workspace, path: str) -> bool:
         return False
 
 
-def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
+def _read_note(
+    accepts: Accepts, workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None
+) -> Content | None:
     data, info = workspace.files.read(workspace.files.locate(file.path))
     text = decode(data, file.path)
     read = parse(text) if find_encoding(data) == UTF8 else None
+    if read is None and not accepts(file.path, text):
+        return None
     fields = {} if read is None else read.fields
     kind, key, days = _classify(file.path, is_document=read is not None), None, list[datetime.date | None]()
     day = get_note_day(file.path, parse_own_fields(text))
@@ -126,26 +138,15 @@ def _read_note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | N
         days = list_line_days(split_lines(text), file.path)
         every = [own for own in (day, *days) if own is not None]
         day, last = min(every, default=None), max(every, default=None)
-    snapshot = fields.get("source")
-    source = "file"
+    origin, source = fields.get("source"), "file"
     if kind == "document":
         source = EXTERNAL if is_external(fields) else "tool"
-    if kind == "record" and isinstance(snapshot, dict):
-        source = str(snapshot.get("kind"))
-    item = Item(
-        file.path,
-        kind,
-        day,
-        last,
-        datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC),
-        _get_text(fields.get("type")) if kind == "record" else None,
-        _get_text(key),
-        source,
-        _get_text(fields.get("sensitivity")) if kind == "record" else None,
-        len(data),
-        len(split_lines(text)),
-        workspace.files.explain_withheld(file.path, text),
-    )
+    if kind == "record" and isinstance(origin, dict):
+        source = str(origin.get("kind"))
+    changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)
+    own, sensitivity = (_get_text(fields.get(name)) if kind == "record" else None for name in ("type", "sensitivity"))
+    sizes = len(data), len(split_lines(text)), workspace.files.explain_withheld(file.path, text)
+    item = Item(file.path, kind, day, last, changed, own, _get_text(key), source, sensitivity, *sizes)
     updated = _parse_day(_get_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
     return Content(item, data, text, fields, updated, days=days)
 

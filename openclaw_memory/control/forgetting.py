@@ -104,9 +104,6 @@ def check_expected(plan: ForgetPlan, expected: str | None) -> None:
             "what would be forgotten is not what the plan said, and nothing was changed: look at the plan again, "
             f"whose hash is {plan.hash[:_SHORT_HASH]} now",
             path="",
-            start_line=0,
-            current="",
-            proposed="",
             hash=plan.hash,
         )
 
@@ -119,7 +116,7 @@ def make_plan(workspace: Workspace, request: ForgetRequest) -> ForgetPlan:
         NotFoundError: A file or line that was named is not there.
         WorkspaceError: The folder cannot be listed.
     """
-    contents, skipped = read_contents(workspace)
+    contents, skipped = read_contents(workspace, request.may_concern)
     items = {content.item.path: content.item for content in contents}
     for path, spans in request.paths.items():
         if (item := items.get(path)) is None:
@@ -242,15 +239,8 @@ def _apply_step(workspace: Workspace, step: Step, info: os.stat_result) -> None:
 
 
 def _make_conflict(step: Step) -> ConflictError:
-    line = step.spans[0][0] if step.spans else 1
-    return ConflictError(
-        f"{step.path} has changed since the plan was made, and was not touched: plan again, and look at it",
-        path=step.path,
-        start_line=line,
-        current="",
-        proposed="",
-        hash="",
-    )
+    message = f"{step.path} has changed since the plan was made, and was not touched: plan again, and look at it"
+    return ConflictError(message, path=step.path, start_line=step.spans[0][0] if step.spans else 1)
 
 
 def _remove_empty_folders(root: Path, paths: Sequence[str]) -> None:

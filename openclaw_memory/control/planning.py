@@ -14,13 +14,14 @@ from itertools import accumulate
 from typing import Any
 
 from openclaw_memory.control.contents import Content
-from openclaw_memory.conversation.snapshots import TITLE
+from openclaw_memory.conversation.snapshots import PREFIX, TITLE, is_snapshot
 from openclaw_memory.text.days import is_within
 from openclaw_memory.text.policies import iterate_leaves
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.files import Skipped, Span, format_citation
 from openclaw_memory.types.results import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.workspace.excerpts import split_lines
+from openclaw_memory.workspace.paths import is_record
 from openclaw_memory.workspace.tombstones import Line
 
 _BLANKS = re.compile(r"\s+")
@@ -41,6 +42,15 @@ class ForgetRequest:
     session: str | None = None
     session_ids: frozenset[str] = frozenset()
     paths: Mapping[str, Sequence[Span]] = field(default_factory=dict)
+
+    def may_concern(self, path: str, text: str | None) -> bool:
+        """Return whether a file may be a part of the plan: by its path, or a note by its text, once that is read."""
+        if path in self.paths or self.since:
+            return True
+        if text is not None:
+            return PREFIX in text or (self.query is not None and fold_words(self.query) in fold_words(text))
+        reads_all = self.query or self.session or any(map(is_snapshot, self.paths))
+        return bool(reads_all) or (self.key is not None and is_record(path))
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
 
 FOLDER = (".memory", "snapshots")
-_PREFIX = "/".join((*FOLDER, ""))
+PREFIX = "/".join((*FOLDER, ""))
 _NAME = re.compile(rf"\d{{8}}T\d{{6}}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json(?:{re.escape(SUFFIX)})?")
 TITLE = "Session Snapshot"  # of the entry in the day's note
 _SPEAKERS = frozenset({"user", "assistant"})
@@ -92,7 +92,7 @@ def save(
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as the file has it
     snapshot = Snapshot(session_id, now, ending, policies.mask(topic) if topic else None, "")
-    with lock_snapshots(workspace.root, _PREFIX):
+    with lock_snapshots(workspace.root, PREFIX):
         snapshot = replace(snapshot, path=_find_free_path(workspace, snapshot))
         _write(workspace, snapshot)
     try:
@@ -148,7 +148,7 @@ def lock_snapshots(root: Path, path: str) -> Iterator[None]:
 
 def is_snapshot(path: str) -> bool:
     """Return whether a path, relative to the workspace, is that of a snapshot."""
-    return path.startswith(_PREFIX) and _NAME.fullmatch(path.removeprefix(_PREFIX)) is not None
+    return path.startswith(PREFIX) and _NAME.fullmatch(path.removeprefix(PREFIX)) is not None
 
 
 def list_paths(root: Path) -> list[str]:
@@ -157,7 +157,7 @@ def list_paths(root: Path) -> list[str]:
         names = os.listdir(root.joinpath(*FOLDER))
     except OSError:
         return []
-    return sorted((f"{_PREFIX}{name}" for name in names if _NAME.fullmatch(name)), reverse=True)
+    return sorted((f"{PREFIX}{name}" for name in names if _NAME.fullmatch(name)), reverse=True)
 
 
 def parse_snapshot(data: bytes, path: str) -> Snapshot:
@@ -262,7 +262,7 @@ def _find_free_path(workspace: Workspace, snapshot: Snapshot, taken: Collection[
     stamp, name = f"{snapshot.timestamp:%Y%m%dT%H%M%SZ}", _make_name(snapshot.session_id)
     ending = SUFFIX if workspace.files.codec.is_sealing("snapshot") else ""
     paths = {get_plain_name(path) for path in (*taken, *list_paths(workspace.root))}
-    candidates = (f"{_PREFIX}{stamp}-{f'{number}-' if number > 1 else ''}{name}.json" for number in range(1, 10_000))
+    candidates = (f"{PREFIX}{stamp}-{f'{number}-' if number > 1 else ''}{name}.json" for number in range(1, 10_000))
     return next(f"{path}{ending}" for path in candidates if path not in paths)
 
 

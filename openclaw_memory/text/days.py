@@ -129,6 +129,7 @@ BUDDHIST_ERA = 543
 _NAMED = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_. ]?)(\d\d)\2(\d\d)(?:\d{4}|\d{6})?(?!\d)")
 _NAMED_SHORT = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_])(\d\d?)\2(\d\d?)(?!\d)")
 _IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(?:\1[-_.])?(\d\d)(?:[-_. ][^/]*)?/(\d\d)(?=$|[-_./])")
+_HAS_YEAR = re.compile("(?:19|20|25)[0-9][0-9]")
 _ENDING = re.compile(r"(?:\.(?:md|mdx|markdown|txt|org|jsonl|canvas|age))+$", re.IGNORECASE)
 _FIRST_WEEKDAY = rf"{_look_up('weekday')}[\W_]+(?=.)"
 _DAY_FIELDS = ("date", "created", "created_at")
@@ -267,6 +268,8 @@ def is_within(day: date | None, since: date | None, until: date | None = None) -
 
 def parse_day(text: str) -> date | None:
     """Return the first whole day in a name, a title or a field, in any usual form; None without one."""
+    if text.isascii() and not _HAS_YEAR.search(text):
+        return None
     for match in (*_NAMED.finditer(text), *_NAMED_SHORT.finditer(text)):
         if day := _make_day(match[1], match[3], match[4]):
             return day
