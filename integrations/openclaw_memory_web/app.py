@@ -6,6 +6,7 @@ import json
 import posixpath
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -137,7 +138,6 @@ class _Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._pages.filters |= {"size": _format_size, "moment": _format_moment}
         self._pages.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN}
 
     def make_endpoint(self, answer: Callable[[_Request], Response]) -> Callable[[Request], Response]:
@@ -170,11 +170,12 @@ def show_home(request: _Request) -> Response:
 def show_note(request: _Request) -> Response:
     """Show a note or a transcript, with the cited lines marked."""
     path, cited = request.get_text("path"), parse_spans(request.get_text("lines"))
+    if path.startswith("[["):
+        return request.redirect(_follow_wikilink(request.memory, path))
     first = cited[0][0] if cited else 1
     start = request.get_number("from", (first - 1) // LINES * LINES + 1)
     excerpt = request.memory.get(path, start=start, lines=LINES)
     is_source = request.get_text("view") == "lines" or not excerpt.path.endswith(".md")
-    link = partial(_resolve_link, request.memory, excerpt.path)
     return request.show(
         "note.html",
         excerpt=excerpt,
@@ -183,7 +184,7 @@ def show_note(request: _Request) -> Response:
         can_edit=excerpt.path.endswith(".md"),
         record=_record_at(request.memory, excerpt.path),
         lines=number_lines(excerpt.text, excerpt.start_line, cited) if is_source else (),
-        html="" if is_source else render(excerpt.text, excerpt.start_line, cited, link),
+        html="" if is_source else render(excerpt.text, excerpt.start_line, cited, partial(_resolve_link, excerpt.path)),
         before=max(1, start - LINES) if start > 1 else None,
         edited=(first, max(last for _, last in cited)) if cited else (excerpt.start_line, excerpt.end_line),
         marked=f"{excerpt.path}#{','.join(f'L{start}-L{end}' for start, end in cited)}",
@@ -197,8 +198,7 @@ def show_editor(request: _Request) -> Response:
     if end < start:
         raise InvalidInputError(f"the lines go from {start} to {end}: name the first one first")
     if request.form is None:
-        excerpt = request.memory.get(path, start=start, lines=end - start + 1)
-        return request.show("edit.html", excerpt=excerpt)
+        return request.show("edit.html", excerpt=request.memory.get(path, start=start, lines=end - start + 1))
     original, text = request.get_text("seen"), request.given.get("text", "").replace("\r\n", "\n")
     if request.get_text("do") == "delete":
         request.memory.delete(path, start, end, expected=original)
@@ -324,14 +324,19 @@ def make_address(path: str, lines: str = "", view: str = "") -> str:
     return f"/note?{urlencode(fields, safe='/', quote_via=quote)}" + (f"#L{first[0][0]}" if first else "")
 
 
-def _resolve_link(memory: Memory, path: str, target: str) -> str:
-    """Return the address of a link's target: the page of another note, or the link as it is.
+def _follow_wikilink(memory: Memory, link: str) -> str:
+    """Return the address of the note that a wikilink names, or of the search for its name."""
+    name = link.strip("[]").partition("|")[0].partition("#")[0]
+    with suppress(OpenClawMemoryError):
+        return make_address(memory.get(memory.workspace.locate(f"{name}.md").path, start=1, lines=1).path)
+    note = memory.workspace.find_note(link)
+    return make_address(note) if note else f"/?{urlencode({'q': name})}"
 
-    A wikilink to no note leads to the search for its name.
-    """
+
+def _resolve_link(path: str, target: str) -> str:
+    """Return the address of a link's target: the page of another note, or the link as it is."""
     if target.startswith("[["):
-        note = memory.workspace.find_note(target)
-        return make_address(note) if note else f"/?{urlencode({'q': target[2:-2].partition('|')[0]})}"
+        return make_address(target)
     parts = urlsplit(target)
     if parts.scheme or parts.netloc or not parts.path.endswith(".md"):
         return target
@@ -401,11 +406,3 @@ def _parse_value(text: str, record: Record) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise InvalidInputError(f"{text[:80]!r} is no value in JSON, as this record has one: {error}") from error
-
-
-def _format_size(count: int) -> str:
-    return f"{count} B" if count < 1_000 else f"{count / 1_000:,.1f} kB"
-
-
-def _format_moment(moment: Any) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M UTC") if moment else "never"

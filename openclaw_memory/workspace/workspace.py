@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -55,7 +56,9 @@ class Workspace:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _names: list[tuple[Scan, dict[str, str]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _names: list[tuple[Scan, Mapping[str, str], Callable[[], Mapping[str, str]]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def open(
@@ -168,24 +171,33 @@ class Workspace:
         """
         scan = self.scan()
         if not self._names or self._names[0][0] is not scan:
-            self._names[:] = [(scan, self._list_names(scan))]
-        return next(filter(None, map(self._names[0][1].get, map(fold_name, split_link(name)))), None)
+            self._names[:] = [(scan, *self._list_names(scan))]
+        _, names, list_titles = self._names[0]
+        keys = map(fold_name, split_link(name))
+        return next(filter(None, (names.get(key) or list_titles().get(key) for key in keys)), None)
 
-    def _list_names(self, scan: Scan) -> dict[str, str]:
-        names: dict[str, str] = {}
+    def _list_names(self, scan: Scan) -> tuple[Mapping[str, str], Callable[[], Mapping[str, str]]]:
+        """Return the notes by the names of their files, and by their titles, which are read when needed."""
         notes = (file.path for file in scan.files if file.source == "memory" and not is_record(file.path))
         paths = [path for path in notes if path not in {*ROOT_NOTES, LOWER_CASE_NOTE}]  # which have no other names
         paths.sort(key=lambda path: (path.count("/"), path))
+        names: dict[str, str] = {}
         for path in paths:
-            whole = os.path.splitext(get_plain_name(path))[0]
+            whole = fold_name(os.path.splitext(get_plain_name(path))[0])
             name = whole.rpartition("/")[2]
             for own in (whole, name, name.replace("___", "/")):  # as Logseq writes a/b
-                names.setdefault(fold_name(own), path)
-        for path in paths:
-            with suppress(WorkspaceError):
-                for name in list_names(self.policies.mask(self.read(path))):
-                    names.setdefault(fold_name(name), path)
-        return names
+                names.setdefault(own, path)
+
+        @cache
+        def list_titles() -> dict[str, str]:
+            titles: dict[str, str] = {}
+            for path in paths:
+                with suppress(WorkspaceError):
+                    for name in list_names(self.policies.mask(self.read(path))):
+                        titles.setdefault(fold_name(name), path)
+            return titles
+
+        return names, list_titles
 
     def suggest_setup(self, files: int) -> str:
         """Suggest in a sentence where to put files, if there are few memory files; "" if nothing is needed.
