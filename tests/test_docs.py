@@ -9,14 +9,11 @@ from types import SimpleNamespace
 
 import embedding_faults as lies
 import pytest
-from openclaw_memory_batch import BatchEmbedder
 
 from openclaw_memory import MemoryConfig, load_embedder
 from openclaw_memory.config.sections import EmbeddingConfig
-from openclaw_memory.embeddings import Limits, gemini, hashing, local, openai, remote, static, voyage
+from openclaw_memory.embeddings import gemini, hashing, local, openai, static, voyage
 from openclaw_memory.embeddings.registry import list_providers
-from openclaw_memory.embeddings.selection import CIRCUIT_OPEN_SECONDS
-from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
 
@@ -137,14 +134,9 @@ def test_the_options_of_a_provider_are_listed(module):
 @pytest.mark.parametrize(
     "words",
     [
-        f"{RetryPolicy().tries} tries, {remote.FIRST_WAIT:g} to {remote.LONGEST_WAIT:g} s apart",
-        f"{remote.BUSY_TRIES} tries in a sync, waiting as long as the service says, up to {remote.BUSY_LONGEST_WAIT:g} s",
         f"({EmbeddingConfig().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
-        f"left alone for {CIRCUIT_OPEN_SECONDS:g} s",
         f"`embedding.max_entries` ({EmbeddingConfig().max_entries:,})",
-        f"From {inspect.signature(BatchEmbedder).parameters['min_texts'].default:,} missing texts on",
         f"the server alone, such as\n`{gemini.ENDPOINT}`",
-        f"several of {Limits(1, 1).request_tokens:,} bytes together",
     ],
 )
 def test_the_numbers_are_those_of_the_code(words):

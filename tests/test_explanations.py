@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from openclaw_memory import Memory
 from openclaw_memory.config.sections import RecordsConfig, SearchConfig
-from openclaw_memory.records import heartbeat, settlement
+from openclaw_memory.records import settlement
 from openclaw_memory.search import candidates, passages
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
@@ -74,17 +74,8 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}"),
         (RANKING, f"share = e^((value - best value) / {HYBRID.spread:g})"),
         (RANKING, f"`search.min_score` ({SearchConfig().min_score})"),
-        (RECORDS, f"the latest {settlement.MAX_VERSIONS} values"),
-        (RECORDS, f"surer, up to {settlement.MAX_CONFIDENCE}:"),
         (RECORDS, f"has held for {settlement.STABLE_DAYS} days"),
         (RECORDS, "`{}`, `{}` and `{}`".format(*settlement.HIGH_IMPACT)),
-        (
-            RECORDS,
-            "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
-        ),
-        (RECORDS, "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time"),
-        (RECORDS, "a second time, independently" if settlement.OBSERVATIONS == 2 else "another number"),
-        (HEARTBEAT, f"whose confidence has fallen below {heartbeat.STALE_CONFIDENCE}"),
     ],
 )
 def test_the_numbers_of_a_page_are_those_of_the_code(page, words):

@@ -19,22 +19,21 @@ _PLACES = 3  # of an entry, on its line
 
 
 @click.command()
-@click.option(
-    "--verify", "check", is_flag=True, help="Check every entry, and the end of the log. Exit code 1: not whole."
-)
+@click.option("--verify", "check", is_flag=True, help="Check that no entry was changed or lost. Exit code 1: one was.")
 @click.option("--op", metavar="NAME", help="Only this operation, such as search, get, append or forget.")
-@click.option("--path", metavar="TEXT", help="Only paths with this text, or a whole path, also of a file that is gone.")
-@click.option("--actor", metavar="TEXT", help="Only who has this text in its name, such as mcp or tool:memory_get.")
+@click.option("--path", metavar="TEXT", help="Only paths with this text; a deleted file by its whole path.")
+@click.option("--actor", metavar="TEXT", help="Only actors with this text in their name: mcp, tool:memory_get.")
 @click.option("--session", metavar="NAME", help="Only this session.")
-@click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day (UTC) or later.")
-@click.option("-n", "limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, the newest.")
+@click.option("--since", metavar="YYYY-MM-DD", help="Only entries of this day (UTC) or later.")
+@click.option(
+    "-n", "limit", type=click.IntRange(1), default=50, show_default=True, help="How many of the newest entries."
+)
 @with_place
 def audit(place: Place, check: bool, limit: int, **filters: str | None) -> int:
-    """Show the access log: the reads and writes of each actor.
+    """Show the access log of reads and writes.
 
-    The newest entry comes first: its number, when, who (the doors of the call, and the session), the operation, the
-    lines, and the result. Names of files that are gone are hashes. Settings turn the log on: plugins.audit.enabled =
-    true.
+    The newest entry comes first: number, time, actor and session, operation, lines, result. Names of deleted files are
+    shown as hashes. The setting plugins.audit.enabled turns the log on.
 
     Example: openclaw-memory audit --workspace notes --op search
     """

@@ -22,15 +22,15 @@ NOT_ALL = 1  # the exit code where a file was left as it is
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @with_place
 def encrypt(place: Place, paths: tuple[str, ...]) -> int:
-    """Encrypt the index, or files: nothing is embedded again.
+    """Encrypt the index, or files, without embedding anything again.
 
-    The key is the first one in OPENCLAW_MEMORY_KEY, or a new one in the user's data folder or keyring, as
-    plugins.encryption.keys says. Keep a copy of it. The index must be open nowhere else. Killed, the command is run
-    again. With the index, records of high sensitivity are encrypted, and notes, transcripts and snapshots if the
-    settings say so.
+    The key is the first one in OPENCLAW_MEMORY_KEY, or a new one in the data folder or keyring (setting
+    plugins.encryption.keys). Keep a copy of it. Close every other program that has the memory open; if the command is
+    killed, run it again. Records of high sensitivity are encrypted with the index, and notes, transcripts and snapshots
+    if the settings say so.
 
-    Each PATH is a file to encrypt with the key of the index: memory/health.md becomes memory/health.md.age, which is
-    read, found and written to like any other.
+    Each PATH is a file to encrypt with the key of the index: memory/health.md becomes memory/health.md.age, and is
+    searched, read and written as before.
 
     Example: openclaw-memory encrypt --workspace notes
     """
@@ -47,17 +47,16 @@ def encrypt(place: Place, paths: tuple[str, ...]) -> int:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--all", "is_all", is_flag=True, help="Decrypt the index, and before it every encrypted file.")
-@click.option("--identity", is_flag=True, help="Only print what the program age reads the files with, `age -d -i`.")
+@click.option("--all", "is_all", is_flag=True, help="Decrypt every encrypted file, then the index.")
+@click.option("--identity", is_flag=True, help="Only print the identity for the program age: `age -d -i`.")
 @with_place
 def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: bool) -> int:
     """Decrypt the index, or files.
 
-    The key stays where it is. With plugins.encryption.enabled, an index that is made later is encrypted again.
-    While files are encrypted, the index stays so, which has their text: --all decrypts them first. Each PATH is a file
-    to decrypt, whatever the index is.
+    The key is kept. The index holds the text of encrypted files, so it is decrypted only with --all, which decrypts
+    them first. Each PATH is a file to decrypt. With plugins.encryption.enabled, the next new index is encrypted again.
 
-    Who has the identity can read every file that the key of the index encrypts: keep it as you keep the key.
+    The identity reads every file that the key of the index encrypts: guard it like the key.
 
     Example: openclaw-memory decrypt --workspace notes
     """
@@ -84,11 +83,11 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
 @click.command("rotate-key")
 @with_place
 def rotate_key(place: Place) -> int:
-    """Encrypt the index, and every encrypted file, with another key.
+    """Encrypt the index and every encrypted file with another key.
 
-    It is the first one in OPENCLAW_MEMORY_KEY (then the old one must follow there, after a comma), or a new one, as for
-    `encrypt`. The old key is not deleted: copies of the index, and other memories, may need it. Killed, the command is
-    run again: it first gives the files that are left the key that the index has by then, and no other one.
+    The new key is the first one in OPENCLAW_MEMORY_KEY, followed by the old one after a comma, or a new one as for
+    `encrypt`. The old key is kept, since copies of the index and other memories may need it. If the command is killed,
+    run it again: it finishes with the key that the index has by then.
 
     Example: openclaw-memory rotate-key --workspace notes
     """

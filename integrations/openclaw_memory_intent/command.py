@@ -15,10 +15,10 @@ _BY_PHRASES = "no model was asked: phrases decide, and on these alone nothing is
 def intent(place: Place, message: tuple[str, ...]) -> int:
     """Show the intent of a message, by phrases.
 
-    MESSAGE is the text of a user; several words are one message. `-` in its place reads it from standard input.
+    MESSAGE is the text of a user; several words are joined. `-` reads it from standard input.
 
-    No model is asked here: phrases in six languages decide, and on these alone nothing is ever suggested. In an agent,
-    a model is asked about every message worth asking. Nothing is written or deleted.
+    Phrases in six languages decide here, and no model is asked. In an agent the model decides; phrases alone never lead
+    to a suggestion. Nothing is written.
 
     Example: openclaw-memory intent --workspace notes "Remember that Anna eats no nuts."
     """

@@ -22,17 +22,17 @@ _SHOWN = 20  # files, and lines of what was left out; --json has all
     "source",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="A file or folder. Default: .memory.md of the workspace.",
+    help="The file or folder to import. Default: .memory.md of the workspace.",
 )
-@click.option("--format", "file_format", type=click.Choice(get_args(Format)), help="Default: what the file says.")
+@click.option("--format", "file_format", type=click.Choice(get_args(Format)), help="Default: recognised from the file.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
 @with_place
 def migrate(place: Place, source: str | None, file_format: str | None, dry_run: bool) -> int:
-    """Bring in .memory.md, mem0, chats of ChatGPT and Claude.
+    """Import .memory.md, mem0, or chats of ChatGPT and Claude.
 
-    Markdown goes to notes by the days in its headings, memories of mem0 become documents, conversations of ChatGPT
-    and Claude transcripts. The file is copied first, and never changed. Existing entries are left as they are: run it
-    again after an interruption. The exit code is 1 where something was left out.
+    Markdown becomes notes by the days in its headings, mem0's memories become documents, and chats become transcripts.
+    The source is copied first and never changed. Nothing is imported twice, so run it again after an interruption. Exit
+    code 1: something was left out.
 
     Example: openclaw-memory migrate --workspace notes --dry-run
     """

@@ -59,8 +59,6 @@ def _run(words: list[str]) -> int:
         code = commands.main(words, prog_name="openclaw-memory", standalone_mode=False, color=use_colours())
         sys.stdout.flush()
         return int(code or OK)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
     except (click.ClickException, OpenClawMemoryError) as error:
         message = _format_error(error)
         # Wrong usage is found before the options are known.

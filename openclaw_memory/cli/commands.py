@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
-from openclaw_memory.cli.output import render, show_findings, show_json, show_note, show_results, show_status
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.cli.options import Place, show_progress, with_place
+from openclaw_memory.cli.output import (
+    open_editor,
+    render,
+    show_findings,
+    show_items,
+    show_json,
+    show_note,
+    show_results,
+    show_status,
+    show_sync,
+)
+from openclaw_memory.errors import ConfigError, InvalidInputError, suggest
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import format_citation, parse_citation
 
-if TYPE_CHECKING:
-    from openclaw_memory.types import SyncReport
-
 # The module of each command that is loaded when it is asked for.
 _MODULES = {
-    "search": "search_command", "init": "write_commands", "append": "write_commands", "inspect": "write_commands",
+    "search": "search_command", "init": "write_commands", "append": "write_commands",
     "forget": "write_commands", "sign": "write_commands", "heartbeat": "upkeep_commands",
     "watch": "upkeep_commands", "config": "upkeep_commands",
 }  # fmt: skip
@@ -58,6 +66,16 @@ class _Commands(click.Group):
                 return _replace_command(cmd_name, error)
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the command that a misspelt one was meant to be."""
+        if self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(
+                f"no command {args[0]!r}: {suggest(args[0], self.list_commands(ctx))}".rstrip(": "), ctx
+            )
+        return super().resolve_command(ctx, args)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Explain where an option belongs that is written before the command."""
         try:
@@ -75,23 +93,44 @@ class _Commands(click.Group):
             return 0
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="openclaw-memory")
-def commands() -> None:
+@click.pass_context
+def commands(ctx: click.Context) -> None:
     """Search an agent's Markdown memory, and get cited lines back.
 
-    The notes are the truth. The index, in your data folder, is made from them and may be deleted.
-
-    First steps: `demo` shows it at work; `init` makes a workspace, or with --all-markdown one of a folder that is full
-    of notes already; `search` answers; `doctor` finds problems.
+    Without a command, it says what is in the current folder and what to do next. The index lies in your data folder; it
+    is built from your notes and may be deleted at any time.
 
     Example: openclaw-memory demo
     """
+    if ctx.invoked_subcommand is None:
+        _show_folder()
+
+
+def _show_folder() -> None:
+    """Count the notes of the current folder, and suggest the next command."""
+    from openclaw_memory.cli.find_workspace import find_workspace
+
+    folder, reason = find_workspace(None)
+    with Place().open() as memory:
+        count = len(memory.workspace.scan().files)
+        advice = memory.workspace.suggest_setup(count)
+    click.echo(f"{render(str(folder.absolute()), bold=True)} ({reason}): {count:,} {'note' if count == 1 else 'notes'}")
+    if advice:
+        show_note(advice)
+    following = 'search "a question"' if count else "demo"
+    click.echo(f"Next:          openclaw-memory {following}")
+    click.echo("All commands:  openclaw-memory --help")
 
 
 @commands.command()
 def demo() -> int:
-    """Index a small workspace that comes along; ask three things.
+    """Index a small example workspace, and ask three questions.
 
     Example: openclaw-memory demo
     """
@@ -113,26 +152,27 @@ def demo() -> int:
     for reason, question, results in answers:
         mark = click.style("?", fg="green", bold=True)
         click.echo(f"\n{mark} {render(question, bold=True)}  {render(reason, dim=True)}")
-        show_results(results, query=question)
-    click.echo('\nYour own notes:  openclaw-memory search --workspace PATH "a question"')
+        show_results(results, {}, query=question)
+    click.echo("\nYour own notes:  openclaw-memory init --all-markdown --workspace PATH")
+    click.echo('                 openclaw-memory search --workspace PATH "a question"')
     return 0
 
 
 @commands.command()
-@click.option("--force", is_flag=True, help="Build the index again from the files.")
+@click.option("--force", is_flag=True, help="Rebuild the index from the files.")
 @with_place
 def index(place: Place, force: bool) -> int:
-    """Bring the index up to date with the files.
+    """Update the index from the files.
 
     Example: openclaw-memory index --workspace notes
     """
     with place.open() as memory:
-        with show_progress(hidden=place.as_json, say_waiting=True) as progress:
+        with show_progress(hidden=place.as_json) as progress:
             report = memory.sync(force=force, progress=progress)
         files = len(report.added) + len(report.changed) + report.unchanged
         if not place.as_json and (advice := memory.workspace.suggest_setup(files)):
             show_note(advice)
-    (show_json if place.as_json else _show_report)(report)
+    (show_json if place.as_json else show_sync)(report)
     return 0 if report.ok else 1
 
 
@@ -140,9 +180,9 @@ def index(place: Place, force: bool) -> int:
 @click.argument("path")
 @with_place
 def get(place: Place, path: str) -> int:
-    """Read a memory file, or some lines.
+    """Show a note, or some of its lines.
 
-    PATH is that of the file, as seen from the workspace, or a citation as `search` prints it: PATH#L3-L4.
+    PATH is a file in the workspace, or a citation as `search` prints it: PATH#L3-L4.
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """
@@ -165,26 +205,54 @@ def get(place: Place, path: str) -> int:
 
 
 @commands.command()
+@click.option("--files", "with_files", is_flag=True, help="List each remembered file instead: day, kind, lines, bytes.")
 @with_place
-def status(place: Place) -> int:
-    """Show the state of the index, and any shortcomings.
+def status(place: Place, with_files: bool) -> int:
+    """Show the state of the index, and its shortcomings.
 
     Example: openclaw-memory status --workspace notes
     """
     with place.open() as memory:
-        state = memory.status()
+        state = memory.status() if not with_files else None
+        items = memory.control.inspect() if with_files else []
     if place.as_json:
-        show_json(state)
-    else:
+        show_json(state or {"items": items})
+    elif state:
         show_status(state, place.options)
+    else:
+        show_items(items)
     return 0
 
 
 @commands.command()
-@click.option("--prune", is_flag=True, help="Remove the data folders of workspaces that are gone.")
+@click.argument("path")
+@with_place
+def edit(place: Place, path: str) -> int:
+    """Open a note in your editor, at the cited line, and index the change.
+
+    PATH is a file in the workspace, or a citation as `search` prints it. VISUAL or EDITOR names the editor.
+
+    Example: openclaw-memory edit --workspace notes "MEMORY.md#L3"
+    """
+    with place.open() as memory:
+        excerpt = memory.get(path)
+        file = memory.workspace.locate(excerpt.path)
+        if get_plain_name(excerpt.path) != excerpt.path:
+            raise InvalidInputError(f"{excerpt.path} is encrypted: decrypt it first, or use the tools that edit")
+        open_editor(Path(file.base, *file.parts), excerpt.start_line)
+        outcome = place.sync(memory)
+    if place.as_json:
+        show_json({"path": excerpt.path, "sync_error": outcome.trouble})
+    elif outcome.report:
+        show_sync(outcome.report)
+    return 0
+
+
+@commands.command()
+@click.option("--prune", is_flag=True, help="Delete the index folders of workspaces that no longer exist.")
 @with_place
 def doctor(place: Place, prune: bool) -> int:
-    """Check all that search needs; name remedies.
+    """Find problems, and say how to fix them.
 
     Exit code 1: there are problems.
 
@@ -205,16 +273,3 @@ def doctor(place: Place, prune: bool) -> int:
     else:
         show_findings(findings)
     return 1 if has_problems else 0
-
-
-def _show_report(report: SyncReport) -> None:
-    counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
-    click.echo(f"{counts}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
-    if report.rebuilt:
-        click.echo(f"built again: {clean(report.rebuilt)}")
-    for file in report.skipped:
-        click.echo(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
-    for file in report.failed:
-        click.echo(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
-    for line in list_waiting(report):
-        click.echo(f"{click.style('waiting', fg='yellow')}  {clean(line)}")

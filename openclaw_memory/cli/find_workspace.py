@@ -95,18 +95,13 @@ def find_workspace(name: str | None, *, new: bool = False) -> FoundWorkspace:
 def find_workspace_above(start: Path) -> Path | None:
     """Find the nearest workspace among a folder and those above it; None if there is none of this user's own.
 
-    A workspace has MEMORY.md, settings or an index; or one is in its `memory/`, with notes. The search ends at
-    a folder that another user owns.
+    A workspace has MEMORY.md, settings or an index. The search ends at a folder that another user owns.
     """
-    below = start
     for folder in (start, *start.parents):
         if not _is_own(folder):
             return None
-        is_left = below.name == NOTES and below != folder and _has_notes(below)
-        is_notes = folder.name == NOTES and _is_marked(folder.parent)
-        if is_left or (_is_marked(folder) and not is_notes):
+        if _is_marked(folder) and not (folder.name == NOTES and _is_marked(folder.parent)):
             return folder
-        below = folder
     return None
 
 
@@ -138,10 +133,3 @@ def _is_own(path: Path) -> bool:
     except OSError:
         return False
     return not hasattr(os, "geteuid") or owner == os.geteuid()
-
-
-def _has_notes(folder: Path) -> bool:
-    try:
-        return any(name.endswith(".md") for name in os.listdir(folder))
-    except OSError:
-        return False

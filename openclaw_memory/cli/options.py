@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 
-from openclaw_memory.cli.output import show_note
+from openclaw_memory.cli.output import list_waiting, show_note
 from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
 from openclaw_memory.events import acting_as
 
@@ -99,20 +98,9 @@ class Place(NamedTuple):
         Raises:
             click.UsageError: It is not UTF-8.
         """
-        if text != ("-",):
-            return join_words(text, "TEXT")
-        stream = getattr(sys.stdin, "buffer", None)
-        if stream is None:  # a stream of text, as of a program that runs the command in its own process
-            return sys.stdin.read()
-        data: bytes = stream.read()
-        try:
-            return "\n".join(data.decode("utf-8-sig").split("\r\n"))
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise click.UsageError(
-                f"standard input is not UTF-8: byte {data[error.start]:#04x} in line {line}; if it is Latin-1, pass it "
-                "through iconv -f latin1 -t utf8"
-            ) from error
+        if text == ("-",):
+            text = (sys.stdin.buffer.read().decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n"),)
+        return join_words(text, "TEXT")
 
     def sync(self, memory: Memory) -> SyncOutcome:
         """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync."""
@@ -133,9 +121,9 @@ class Place(NamedTuple):
 
 
 workspace_option = click.option(
-    "-w", "--workspace", metavar="PATH", type=FILE, help="The notes: a folder, or a name of your settings."
+    "-w", "--workspace", metavar="PATH", type=FILE, help="The folder of the notes, or its name in your settings."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +134,7 @@ def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @workspace_option
-    @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
+    @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent, whose workspace and settings to use.")
     @click.option(
         "-c", "--config", "settings", metavar="FILE", type=FILE, help="Settings in TOML: [defaults] and [agents.ID]."
     )
@@ -186,28 +174,18 @@ def join_words(words: tuple[str, ...], name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise click.UsageError(
-            f"{name} is not UTF-8 at character {error.start + 1}: set the terminal to UTF-8, or pass the text "
-            "through iconv -f latin1 -t utf8"
-        ) from error
+        remedy = "set the terminal to UTF-8, or pass the text through `iconv -f latin1 -t utf8`"
+        raise click.UsageError(f"{name} is not UTF-8 at character {error.start + 1}: {remedy}") from error
     return text
 
 
-def list_waiting(report: SyncReport) -> list[str]:
-    """List the reasons why files lack vectors."""
-    from openclaw_memory.indexing.changes import explain_missing_vectors
-
-    return explain_missing_vectors(Counter(file.reason for file in report.waiting))
-
-
 @contextmanager
-def show_progress(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a bar on stderr from the first step on, only on a terminal; None if there is nothing to show.
+def show_progress(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show a bar on stderr from the first step on, and say once that another sync is waited for.
 
-    With `say_waiting`, a note says once that another sync is waited for, also if stderr is not a terminal.
+    Without a terminal there is no bar. With `hidden` nothing is shown, and the function is None.
     """
-    with_bar = sys.stderr.isatty()
-    if hidden or not (with_bar or say_waiting):
+    if hidden:
         yield None
         return
     with ExitStack() as stack:
@@ -216,11 +194,10 @@ def show_progress(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callab
 
         def update(step: Progress) -> None:
             nonlocal bar, is_waiting
-            if not step.total:  # nothing is done yet: another sync is waited for
-                if say_waiting and not is_waiting:
-                    show_note(step.label)
+            if not step.total and not is_waiting:  # nothing is done yet: another sync is waited for
                 is_waiting = True
-            elif with_bar:
+                show_note(step.label)
+            elif step.total and sys.stderr.isatty():
                 bar = bar or stack.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
                 speed = f"; {step.embedded:,} chunks, {step.rate:,.0f}/s, {step.tokens:,} tokens at most"
                 bar.label, bar.length = step.label + (speed if step.embedded else ""), step.total

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
-from openclaw_memory.cli.output import render, show_json, show_note, to_plain
+from openclaw_memory.cli.options import Place, show_progress, with_place
+from openclaw_memory.cli.output import render, show_json, show_note, show_sync, to_plain
 from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
     from openclaw_memory.config.config import MemoryConfig
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.types import SyncReport
-    from openclaw_memory.types.files import Skipped
     from openclaw_memory.types.results import HeartbeatReport
 
 _POLL_SECONDS = 0.2
@@ -28,10 +27,9 @@ _POLL_SECONDS = 0.2
 @click.command()
 @with_place
 def heartbeat(place: Place) -> int:
-    """Look for expired, overdue, double and stale memories.
+    """Find expired, overdue, duplicate and stale memories.
 
-    It changes records alone (expired ones go, confidence falls); of notes it reports. Where nothing has changed, it is
-    over at once: run it from cron.
+    Expired records are deleted; notes are only reported. It ends at once if nothing has changed, so run it from cron.
 
     Example: openclaw-memory heartbeat --workspace notes --json
     """
@@ -57,23 +55,23 @@ def _show_heartbeat(report: HeartbeatReport) -> None:
 
 
 @click.command()
-@click.option("--for", "seconds", type=float, metavar="SECONDS", help="End after so long, once all is indexed.")
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this time, once all is indexed.")
 @with_place
 def watch(place: Place, seconds: float | None) -> int:
-    """Index whatever changes, as it changes, until Ctrl-C.
+    """Index files as they change, until Ctrl-C.
 
-    With --json there is one object a line, for each sync.
+    With --json, each sync prints one line of JSON.
 
     Example: openclaw-memory watch --workspace notes --for 0.5
     """
     if seconds is not None and not seconds > 0:
         raise click.BadParameter(f"must be greater than 0, got {seconds:g}", param_hint="--for")
-    show_report = partial(show_json, indent=None) if place.as_json else _show_sync
+    show_report = partial(show_json, indent=None) if place.as_json else show_sync
     with place.open() as memory:
         try:
             is_shown = True
             try:  # with a bar, as the first index may take long
-                with show_progress(hidden=place.as_json, say_waiting=True) as progress:
+                with show_progress(hidden=place.as_json) as progress:
                     show_report(memory.sync(progress=progress))
             except OpenClawMemoryError:  # the watcher meets it too, reports it, and tries again
                 is_shown = False
@@ -91,45 +89,22 @@ def watch(place: Place, seconds: float | None) -> int:
 def _follow(
     watcher: Watcher, seconds: float | None, show_report: Callable[[SyncReport], None], *, is_shown: bool
 ) -> None:
-    """Show each sync on stdout, and the watcher's state and errors on stderr."""
+    """Show each sync with news on stdout, and the watcher's state and errors on stderr."""
     until = float("inf") if seconds is None else time.monotonic() + seconds
-    syncs, state, error = 0, "starting", None
-    skipped: tuple[Skipped, ...] = ()
-    while True:
-        is_busy = watcher.is_behind and watcher.last_error is None
-        is_over = watcher.state == "stopped" or (time.monotonic() >= until and not is_busy)
-        if watcher.state != state and not is_over:
-            state = watcher.state
-            show_note(state)
-        last = watcher.last
-        if watcher.syncs != syncs and last is not None:
-            syncs = watcher.syncs
-            has_changes = last.added or last.changed or last.removed or last.rebuilt or not last.ok
-            if not is_shown or has_changes or last.skipped != skipped:
+    last, state, error = watcher.last, "starting", None
+    while watcher.state != "stopped":
+        if watcher.state != state:
+            show_note(state := watcher.state)
+        if watcher.last is not last and (last := watcher.last) is not None:
+            if not is_shown or last.added or last.changed or last.removed or last.rebuilt or not last.ok:
                 show_report(last)
-                is_shown = True
-            skipped = last.skipped
+            is_shown = True
         if watcher.last_error != error:
             error = watcher.last_error
             show_note(error or "all is well again")
-        if is_over:
+        if time.monotonic() >= until and (error is not None or not watcher.is_behind):
             return
         time.sleep(_POLL_SECONDS)
-
-
-def _show_sync(report: SyncReport) -> None:
-    from openclaw_memory.types.results import limit_names
-
-    paths = [*report.added, *report.changed, *report.removed]
-    counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
-    parts = [
-        f"{counts} in {report.seconds:.2f} s" + (f": {', '.join(limit_names(paths))}" if paths else ""),
-        *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
-        *(f"failed: {file.path}: {file.reason}" for file in report.failed),
-        *list_waiting(report),
-        *(f"skipped: {line}" for line in limit_names([f"{file.path}: {file.reason}" for file in report.skipped])),
-    ]
-    click.echo(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(parts))}")
 
 
 @click.command()
@@ -137,7 +112,7 @@ def _show_sync(report: SyncReport) -> None:
 def config(place: Place) -> int:
     """Show the settings in use.
 
-    That is the workspace and why it was chosen, the file of settings, and the differences from the defaults.
+    It shows the workspace and why it was chosen, the settings file, and every value that is not the default.
 
     Example: openclaw-memory config --workspace notes
     """

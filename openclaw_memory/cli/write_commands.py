@@ -1,4 +1,4 @@
-"""Define the commands that make a workspace and add a note to it, and those that list, forget and sign memories."""
+"""Define the commands that make a workspace, add a note to it, and forget and sign memories."""
 
 from __future__ import annotations
 
@@ -42,17 +42,16 @@ _MOST_NAMED = 10  # by `init`; `doctor` names all
 @click.option(
     "--all-markdown/--new-notes",
     default=None,
-    help="Have all Markdown in the folder searched, and make no notes; by default so in a vault.",
+    help="Search all Markdown in the folder (the default in a vault), or create notes in a vault too.",
 )
 @options.workspace_option
 @options.json_option
 def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int:
-    """Make a workspace: MEMORY.md and memory/.
+    """Create a workspace: MEMORY.md and memory/.
 
-    Existing files are left as they are. A folder that is full of notes already becomes one with --all-markdown:
-    wherever in it a Markdown file lies, it is searched, by every program. Left out are hidden folders and such as
-    node_modules. So it is done in a vault of Obsidian, Logseq, Dendron or Foam: notes of days go to its journal, and
-    its templates are left out. --new-notes makes MEMORY.md and memory/ there too.
+    Existing files are not changed. With --all-markdown, every Markdown file in the folder is searched, except in hidden
+    folders, node_modules and the like. A vault of Obsidian, Logseq, Dendron or Foam is recognised: its journal holds
+    the notes of days, and its templates are left out.
 
     Example: openclaw-memory init --workspace notes
     """
@@ -100,11 +99,10 @@ class _NoteCommand(options.TextCommand):
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @options.with_place
 def append(place: options.Place, text: tuple[str, ...], date: str | None) -> int:
-    """Add a note to the day's file, and index it.
+    """Add a note to the file of a day, and index it.
 
-    TEXT is the note, in Markdown; several words are one text. `-` in its place reads it from standard input.
-
-    A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
+    TEXT is the note, in Markdown; several words are joined. `-` reads it from standard input. Put a text that begins
+    with a dash and no space last, after `--`.
 
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
@@ -186,46 +184,19 @@ def _create_file(files: SafeFolder, path: str, text: str) -> bool:
 
 
 @click.command()
-@options.with_place
-def inspect(place: options.Place) -> int:
-    """List everything that is remembered.
-
-    Notes, records, documents, transcripts and snapshots. Of each: its day, its kind, its size in bytes and lines.
-    `get` shows the text.
-
-    Example: openclaw-memory inspect --workspace notes
-    """
-    with place.open() as memory:
-        items = memory.control.inspect()
-    if place.as_json:
-        show_json({"items": items})
-        return 0 if items else INCOMPLETE
-    for item in items:
-        day = "no day    " if item.last_date is None else str(item.last_date)
-        about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
-        counts = f"{item.lines:,} lines, {item.size:,} bytes"
-        click.echo(f"{day}  {item.kind:<10}  {render(clean_line(item.path), fg='cyan')}  {counts}  {clean_line(about)}")
-        if item.problem is not None:
-            show_note(clean_line(item.problem))
-    click.echo(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
-    return 0 if items else INCOMPLETE
-
-
-@click.command()
 @click.argument("paths", nargs=-1, metavar="PATH")
-@click.option("--last-days", type=int, metavar="N", help="What is of the last N days; today is the first.")
-@click.option("--query", metavar="WORDS", help="What says these words, in this order.")
-@click.option("--session", metavar="ID", help="A session: its transcript, and its entry in sessions.json.")
-@click.option("--yes", is_flag=True, help="Do it. Without this, only the plan is shown.")
-@click.option("--seen", "expected", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
+@click.option("--last-days", type=int, metavar="N", help="Forget the last N days, today included.")
+@click.option("--query", metavar="WORDS", help="Forget lines with these words, in this order.")
+@click.option("--session", metavar="ID", help="Forget a session: its transcript and its entry in sessions.json.")
+@click.option("--yes", is_flag=True, help="Forget it. Without this, only the plan is shown.")
+@click.option("--seen", "expected", metavar="HASH", help="Forget only if the plan has this hash (its first 12 digits).")
 @options.with_place
 def forget(place: options.Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> int:
-    """Forget days, words or files, in every byte of the index.
+    """Forget days, words or files, and erase them from the index.
 
-    Removes notes of some days, lines with some words, or the files that you name, and erases them in the index.
-    Without --yes, it shows the plan and changes nothing. Notes without a day, such as MEMORY.md, are listed for you to
-    look at; to change them, name them as the listing says. PATH is such a file, or lines of it:
-    MEMORY.md#L3-L4. The exit code is 1 where something could not go, or is left for you to look at.
+    Without --yes, it shows the plan and changes nothing. Lines of notes without a day, such as MEMORY.md, are listed
+    for you to look at; forget them by name. PATH is a file, or lines of it: MEMORY.md#L3-L4. Exit code 1: something
+    could not be removed, or is left for you to look at.
 
     Example: openclaw-memory forget --workspace notes --last-days 7
     """
@@ -249,11 +220,11 @@ def forget(place: options.Place, paths: tuple[str, ...], yes: bool, **criteria: 
 @click.option("--yes", is_flag=True, help="Sign them. Without this, they are only shown.")
 @options.with_place
 def sign(place: options.Place, paths: tuple[str, ...], yes: bool) -> int:
-    """Vouch for records that have changed by hand.
+    """Sign records that were changed by hand.
 
-    A record of high sensitivity is signed, and shown nowhere once something else than this library has written it.
-    Without --yes, such records are shown as they are now, and why they are not trusted: look at them. With --yes they
-    are signed, those at PATH or all. PATH is the file of a record. The exit code is 1 where some are left unsigned.
+    Records of high sensitivity are signed. One that another program has written is hidden until you sign it. Without
+    --yes, the unsigned records are shown, with the reason; with --yes they are signed, all or those at PATH. PATH is
+    the file of a record. Exit code 1: some are left unsigned.
 
     Example: openclaw-memory sign --workspace notes --yes
     """

@@ -38,6 +38,16 @@ def use_colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def has_vscode_terminal() -> bool:
+    """Return whether this is the terminal of VS Code, which opens `vscode://file` links itself."""
+    return os.environ.get("TERM_PROGRAM") == "vscode"
+
+
+def read_editor() -> str:
+    """Read the command of the user's editor, VISUAL or EDITOR; "" if neither is set."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
 def read_default_workspace() -> str | None:
     """Read OPENCLAW_MEMORY_WORKSPACE, a folder or the name of one; None if it is unset."""
     return os.environ.get("OPENCLAW_MEMORY_WORKSPACE", "").strip() or None

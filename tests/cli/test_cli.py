@@ -50,6 +50,7 @@ def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
     if name == "migrate":
         (notes / ".memory.md").write_text("# Old\n\nThe ferry leaves at eight.\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setenv("EDITOR", "true")
     outcome = run(*example(name), *(["--json"] if as_json else []))
     assert outcome.code == (name == "forget"), outcome.err  # 1: notes of no day are left to look at
     assert outcome.out
@@ -92,7 +93,7 @@ def test_a_search_by_keywords_where_vectors_were_wanted_says_why(run, notes):
 
 
 def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("First line.\nSecond line.\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"First line.\nSecond line.\n")))
     assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
     assert "First line.\nSecond line.\n" in (notes / "memory" / "2026-03-01.md").read_text()
 
@@ -137,7 +138,7 @@ def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
     [
         (["search"], "QUERY", "UsageError"),
         (["search", ""], "ask a question", "UsageError"),
-        (["serach", "x"], "Did you mean 'search'", "UsageError"),
+        (["serach", "x"], "did you mean 'search'", "UsageError"),
         (["search", "--explai", "x"], "Did you mean '--explain'", "UsageError"),
         (["search", "--max-results", "0", "x"], "'--max-results': 0 is not in the range 1<=x<=1000", "UsageError"),
         (["get", "MEMORY.md#L9-L3"], "'MEMORY.md#L9-L3' ends before it begins: write L3-L9", "InvalidInputError"),

@@ -48,8 +48,8 @@ def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes, monkeypatc
     assert "interrupted" in reported["sync_error"]
 
 
-def test_standard_input_that_is_not_utf_8_is_told_with_its_line(run, notes, monkeypatch):
+def test_standard_input_that_is_not_utf_8_is_told_with_its_place(run, notes, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"tea\ncaf\xe9 au lait\n")))
     outcome = run("append", "--workspace", notes, "-")
     assert outcome.code == 2
-    assert "standard input is not UTF-8: byte 0xe9 in line 2; if it is Latin-1, pass it through iconv" in outcome.err
+    assert "TEXT is not UTF-8 at character 8" in outcome.err

@@ -1,11 +1,13 @@
 """What is printed: cleaned of controls, folded to the terminal, turned into JSON."""
 
 import unicodedata
+from urllib.parse import quote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.cli.output import fold_line
+from openclaw_memory.cli.output import fold_line, make_link
 from openclaw_memory.display import clean
 
 
@@ -21,3 +23,13 @@ def test_folding_keeps_every_letter_and_the_width(line, columns):
     rows = fold_line(line, columns)
     assert "".join("".join(rows).split()) == "".join(line.split())
     assert all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in row) <= columns for row in rows)
+
+
+@pytest.mark.parametrize(("program", "is_vault"), [("vscode", False), ("xterm", False), ("vscode", True)])
+def test_a_citation_links_to_its_line_in_vs_code_and_to_its_note_in_obsidian(tmp_path, monkeypatch, program, is_vault):
+    monkeypatch.setenv("TERM_PROGRAM", program)
+    note = tmp_path / "a b.md"
+    if is_vault:
+        (tmp_path / ".obsidian").mkdir()
+    expected = {"vscode": f"vscode://file{tmp_path}/a%20b.md:3", "xterm": f"file://{tmp_path}/a%20b.md"}[program]
+    assert make_link(note, 3) == (f"obsidian://open?path={quote(str(note), safe='')}" if is_vault else expected)

@@ -43,7 +43,7 @@ def test_as_json_it_is_what_detect_intent_says(ask):
     ],
 )
 def test_a_dash_reads_the_message_from_standard_input(ask, monkeypatch, message, intent, language, worth_asking):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(message))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(message.encode())))
     found = json.loads(ask("-", "--json")[1])
     assert (found["intent"], found["language"], found["worth_asking"]) == (intent, language, worth_asking)
 
