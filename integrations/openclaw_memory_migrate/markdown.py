@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from openclaw_memory.text import find_dates, split_blocks
+from openclaw_memory.text import parse_day, split_blocks
 from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
 
@@ -91,11 +91,7 @@ def _find_day(text: str) -> datetime.date | None:
     for match in _ISO.finditer(text):
         if (day := _make_date(*map(int, match.groups()))) is not None:
             return day
-    for mention in find_dates(text):
-        parts = mention.year, mention.month, mention.day
-        if all(parts) and (day := _make_date(*map(int, filter(None, parts)))) is not None:
-            return day
-    return None
+    return parse_day(text)
 
 
 def _find_day_below(lines: Sequence[str], first: int) -> datetime.date | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import posixpath
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -24,20 +27,21 @@ from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundErr
 from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
+from openclaw_memory.text import parse_day
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from starlette.requests import Request
 
 RESULTS, MOST_WEAK = 10, 3
-RECENT = 20  # files on the first page
-LINES = 1_000  # of a note on one page
-# Files that take long to list are listed again only after ten times as long: a page may show the list from before.
+RECENT, LINES = 20, 1_000  # files on the first page, and lines of a note on one
+# A list or a status that took so long to make is made again aside, at the earliest after ten times as long.
 LONG_SECONDS, LASTS = 0.1, 10
-LISTED = 200  # days' files, records, or lines of a plan, on one page
+_FOLDERS = {"memory/records/": "record", "memory/documents/": "document", "sessions/": "transcript"}
+_Value = TypeVar("_Value")
+# Days' files, records, or lines of a plan, on one page; and how many files are read for the days in them.
+LISTED, READ = 200, 1_000
 # Of a plan, so many steps are shown with what goes, and so many lines of each; the others are named.
 SHOWN_STEPS, SHOWN_LINES = 50, 20
 _FOLDER = Path(__file__).parent
@@ -77,8 +81,8 @@ def create_app(
 class _Request:
     """One request: its fields, the memory, and the templates."""
 
-    def __init__(self, memory: Memory, files: _Files, pages: Environment, request: Request) -> None:
-        self.memory, self.files, self._pages, self._request = memory, files, pages, request
+    def __init__(self, pages: _Pages, request: Request) -> None:
+        self.memory, self.pages, self._request = pages.memory, pages, request
         self.form: Mapping[str, str] | None = request.scope.get("form")
         self.given: Mapping[str, str] = request.query_params if self.form is None else self.form
         # Part of a page is for htmx alone; a browser that goes back asks for all of it.
@@ -94,7 +98,7 @@ class _Request:
         return int(text)
 
     def show(self, page: str, *, code: int = 200, **values: Any) -> Response:
-        template = self._pages.get_template(page)
+        template = self.pages.templates.get_template(page)
         context = {"form_token": self._request.scope["form_token"], "at": self._request.url.path, **values}
         return HTMLResponse(template.render(context), code)
 
@@ -102,49 +106,55 @@ class _Request:
         return RedirectResponse(address, 303)
 
 
-class _Files:
-    """The files of a memory, listed and read again only where they may have changed."""
+class Latest(Generic[_Value]):
+    """A value that is made anew for each page, or aside where that takes long: a page then shows the one before."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory, self._listing, self._good_until = memory, memory.workspace.scan(), 0.0
-        self._items: tuple[object, Sequence[Any]] = None, ()
+    def __init__(self, make: Callable[[], _Value]) -> None:
+        self._make, self._lock, self._seconds, self._good_until = make, threading.Lock(), 0.0, 0.0
 
-    def scan(self) -> Any:
-        """Scan the workspace, or return the scan of a moment ago where that takes long."""
-        if (started := time.monotonic()) >= self._good_until:
-            self._listing = self._memory.workspace.scan()
-            seconds = time.monotonic() - started
-            self._good_until = started + seconds * LASTS if seconds > LONG_SECONDS else 0.0
-        return self._listing
+    def get(self) -> _Value:
+        """Return the value."""
+        if self._seconds <= LONG_SECONDS:
+            self.renew()
+        elif time.monotonic() >= self._good_until and self._lock.acquire(blocking=False):
+            threading.Thread(target=self._renew_aside, daemon=True).start()
+        return self._value
 
-    def list_items(self) -> Sequence[Any]:
-        """List the items of the memory, the newest first; a list that takes long is kept until a file changes."""
-        if self._items[0] is not (scan := self.scan()):
-            started = time.monotonic()
-            items = sorted(self._memory.control.inspect(), key=get_last_day, reverse=True)
-            self._items = scan if time.monotonic() - started > LONG_SECONDS else None, items
-        return self._items[1]
+    def renew(self) -> None:
+        """Make the value again."""
+        started = time.monotonic()
+        self._value = self._make()
+        self._seconds = time.monotonic() - started
+        self._good_until = started + self._seconds * (1 + LASTS)
+
+    def _renew_aside(self) -> None:
+        with suppress(OpenClawMemoryError):  # the last value is shown until it can be made again
+            self.renew()
+        self._lock.release()
 
 
 class _Pages:
     """The templates, and a memory to show with them."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory, self._files = memory, _Files(memory)
-        self._pages = Environment(
+        self.memory, self.scan, self.status = memory, Latest(memory.workspace.scan), Latest(memory.status)
+        self.days = Latest(partial(_list_days, memory))
+        if len(self.scan.get().files) > READ:
+            self.status.get(), self.days.get()
+        self.templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._pages.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN}
+        self.templates.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN}
 
     def make_endpoint(self, answer: Callable[[_Request], Response]) -> Callable[[Request], Response]:
         """Return the endpoint of a page, run in a thread; an error of the library is a page."""
 
         def handle_request(request: Request) -> Response:
-            page = _Request(self._memory, self._files, self._pages, request)
+            page = _Request(self, request)
             try:
                 with acting_as("web"):
                     return answer(page)
@@ -162,7 +172,7 @@ def show_home(request: _Request) -> Response:
     if request.is_part or query:
         page = "found.html" if request.is_part else "home.html"
         return request.show(page, query=query, recent=(), **_search(request.memory, query))
-    files = request.files.scan().files
+    files = request.pages.scan.get().files
     recent = sorted(files, key=lambda file: file.mtime_ns, reverse=True)[:RECENT]
     return request.show("home.html", query="", recent=recent, files=len(files), found=(), results=None, trouble=None)
 
@@ -181,7 +191,6 @@ def show_note(request: _Request) -> Response:
         excerpt=excerpt,
         cited=cited,
         is_source=is_source,
-        can_edit=excerpt.path.endswith(".md"),
         record=_record_at(request.memory, excerpt.path),
         lines=number_lines(excerpt.text, excerpt.start_line, cited) if is_source else (),
         html="" if is_source else render(excerpt.text, excerpt.start_line, cited, partial(_resolve_link, excerpt.path)),
@@ -212,13 +221,10 @@ def show_editor(request: _Request) -> Response:
 def show_days(request: _Request) -> Response:
     """Show the memory by day, the newest first."""
     kind, skipped = request.get_text("kind"), request.get_number("from", 1) - 1
-    items = [item for item in request.files.list_items() if kind in {"", item.kind}]
-    page = items[skipped : skipped + LISTED]
-    by_day = [(str(day), list(some)) for day, some in groupby(page, get_last_day)]
-    after = skipped + LISTED + 1 if len(items) > skipped + LISTED else None
-    before = max(1, skipped - LISTED + 1) if skipped else None
+    items = [row for row in request.pages.days.get() if kind in {"", row[1]}]
+    by_day = [(str(day), list(some)) for day, some in groupby(items[skipped : skipped + LISTED], itemgetter(0))]
     values: dict[str, Any] = {"days": by_day, "kind": kind, "count": len(items), "first": skipped + 1}
-    return request.show("days.html", after=after, before=before, **values)
+    return request.show("days.html", most=LISTED, **values)
 
 
 def show_records(request: _Request) -> Response:
@@ -276,8 +282,9 @@ def show_status(request: _Request) -> Response:
             report = request.memory.heartbeat()
         else:
             synced = request.memory.sync(wait=1.0)
+        request.pages.status.renew()
     page = "status_brief.html" if request.is_part else "status.html"
-    return request.show(page, status=request.memory.status(), report=report, synced=synced)
+    return request.show(page, status=request.pages.status.get(), report=report, synced=synced)
 
 
 def show_access(request: _Request) -> Response:
@@ -286,24 +293,25 @@ def show_access(request: _Request) -> Response:
     fields = {name: request.get_text(name) for name in ("op", "path", "actor", "session", "since")}
     skipped = request.get_number("from", 1) - 1
     page = [] if log is None else list(islice(log.read_entries(**fields), skipped, skipped + LISTED + 1))
-    return request.show(
-        "access.html",
-        entries=page[:LISTED],
-        wanted=fields,
-        verdict=log and log.verify(),
-        after=_make_page_link(fields, skipped + LISTED + 1) if len(page) > LISTED else None,
-        before=_make_page_link(fields, max(1, skipped - LISTED + 1)) if skipped else None,
-    )
+    values: dict[str, Any] = {"wanted": fields, "verdict": log and log.verify(), "first": skipped + 1, "most": LISTED}
+    return request.show("access.html", entries=page, **values)
 
 
-def _make_page_link(fields: Mapping[str, str], first: int) -> str:
-    return f"/access?{urlencode({**{name: text for name, text in fields.items() if text}, 'from': first})}"
+def _list_days(memory: Memory) -> list[tuple[date, str, str]]:
+    """List the files by day, the newest first, each with its kind and path.
 
-
-def get_last_day(item: Any) -> date:
-    """Return the latest day of an item: of its text, or else of its last change."""
-    day: date = item.last_date or item.changed.date()
-    return day
+    Of many files, which take long to read, the day is the one in the name, or else that of the last change.
+    """
+    files = memory.workspace.scan().files
+    if len(files) <= READ:
+        items = memory.control.inspect()
+        return sorted(((item.last_date or item.changed.date(), item.kind, item.path) for item in items), reverse=True)
+    rows = [(end.timestamp.date(), "snapshot", end.path) for end in memory.sessions.snapshots()]
+    for file in files:
+        day = parse_day(file.path) if file.source == "memory" else None
+        kind = next((_FOLDERS[folder] for folder in _FOLDERS if file.path.startswith(folder)), "day" if day else "note")
+        rows.append((day or datetime.fromtimestamp(file.mtime_ns / 1e9, UTC).date(), kind, file.path))
+    return sorted(rows, reverse=True)
 
 
 def refuse_path(_: _Request) -> Response:
@@ -329,8 +337,7 @@ def _follow_wikilink(memory: Memory, link: str) -> str:
     name = link.strip("[]").partition("|")[0].partition("#")[0]
     with suppress(OpenClawMemoryError):
         return make_address(memory.get(memory.workspace.locate(f"{name}.md").path, start=1, lines=1).path)
-    note = memory.workspace.find_note(link)
-    return make_address(note) if note else f"/?{urlencode({'q': name})}"
+    return make_address(note) if (note := memory.workspace.find_note(link)) else f"/?{urlencode({'q': name})}"
 
 
 def _resolve_link(path: str, target: str) -> str:
@@ -388,10 +395,9 @@ def _read_doomed(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]
 
 
 def _record_at(memory: Memory, path: str) -> Record | None:
-    try:
+    with suppress(OpenClawMemoryError):  # a damaged record is shown as a note; the list of records reports the damage
         return memory.records.read(path)
-    except OpenClawMemoryError:  # a damaged record is shown as a note; the list of records reports the damage
-        return None
+    return None
 
 
 def _format_value(record: Record) -> str:

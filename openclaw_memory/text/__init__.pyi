@@ -1,4 +1,4 @@
-from .days import find_dates as find_dates
+from .days import parse_day as parse_day
 from .fence import fence_text as fence_text
 from .markdown_blocks import split_blocks as split_blocks
 from .languages import STOP_WORDS as STOP_WORDS

@@ -267,7 +267,11 @@ def is_within(day: date | None, since: date | None, until: date | None = None) -
 
 
 def parse_day(text: str) -> date | None:
-    """Return the first whole day in a name, a title or a field, in any usual form; None without one."""
+    """Return the first whole day in a name, a title or a field, in any usual form; None without one.
+
+    Args:
+        text: The name, the title or the field.
+    """
     if text.isascii() and not _HAS_YEAR.search(text):
         return None
     for match in (*_NAMED.finditer(text), *_NAMED_SHORT.finditer(text)):
