@@ -37,8 +37,7 @@ def reply(messages, tools):
         line for role, text in messages if role != "tool" for line in re.findall(r"[^\n:]*\?$", text, re.MULTILINE)
     ]
     if role == "tool":
-        rows = json.loads(text)["results"]
-        text = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in rows)
+        text = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(text)["results"])
     elif not re.search(r"\?\s*(Answer: )?$", text):
         return "Noted."
     shown = find_line(asked[-1].strip(), text)

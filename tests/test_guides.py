@@ -22,8 +22,9 @@ GUIDES = {
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.name != "embedders.md"
 }
-# An agent of LlamaIndex looks at each of its attributes, old ones too, and its Memory leaves a database open.
-THEIRS = ("ignore::DeprecationWarning:inspect", "ignore::ResourceWarning:aiosqlite.core")
+# LlamaIndex looks at each attribute of an agent, old ones too; its Memory leaves a database open, its prompts a loop.
+THEIRS = [f"ignore::ResourceWarning:{module}" for module in ("aiosqlite.core", "asyncio.base_events", "socket")]
+THEIRS += ["ignore::DeprecationWarning:inspect"]
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
 BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = {
