@@ -114,7 +114,7 @@ class Latest(Generic[_Value]):
 
     def get(self) -> _Value:
         """Return the value."""
-        if self._seconds <= LONG_SECONDS:
+        if self._seconds <= LONG_SECONDS or not self._good_until:
             self.renew()
         elif time.monotonic() >= self._good_until and self._lock.acquire(blocking=False):
             threading.Thread(target=self._renew_aside, daemon=True).start()
@@ -140,7 +140,8 @@ class _Pages:
         self.memory, self.scan, self.status = memory, Latest(memory.workspace.scan), Latest(memory.status)
         self.days = Latest(partial(_list_days, memory))
         if len(self.scan.get().files) > READ:
-            self.status.get(), self.days.get()
+            self.status.renew()
+            self.days.renew()
         self.templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
@@ -223,8 +224,7 @@ def show_days(request: _Request) -> Response:
     kind, skipped = request.get_text("kind"), request.get_number("from", 1) - 1
     items = [row for row in request.pages.days.get() if kind in {"", row[1]}]
     by_day = [(str(day), list(some)) for day, some in groupby(items[skipped : skipped + LISTED], itemgetter(0))]
-    values: dict[str, Any] = {"days": by_day, "kind": kind, "count": len(items), "first": skipped + 1}
-    return request.show("days.html", most=LISTED, **values)
+    return request.show("days.html", days=by_day, kind=kind, count=len(items), first=skipped + 1, most=LISTED)
 
 
 def show_records(request: _Request) -> Response:
@@ -293,8 +293,8 @@ def show_access(request: _Request) -> Response:
     fields = {name: request.get_text(name) for name in ("op", "path", "actor", "session", "since")}
     skipped = request.get_number("from", 1) - 1
     page = [] if log is None else list(islice(log.read_entries(**fields), skipped, skipped + LISTED + 1))
-    values: dict[str, Any] = {"wanted": fields, "verdict": log and log.verify(), "first": skipped + 1, "most": LISTED}
-    return request.show("access.html", entries=page, **values)
+    verdict = log and log.verify()
+    return request.show("access.html", entries=page, wanted=fields, verdict=verdict, first=skipped + 1, most=LISTED)
 
 
 def _list_days(memory: Memory) -> list[tuple[date, str, str]]:
