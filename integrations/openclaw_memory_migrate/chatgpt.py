@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openclaw_memory_migrate.conversations import Node, Reading, list_entries, plan_all, to_block, to_message, to_time
+from openclaw_memory_migrate.conversations import Node, Reading, join_messages, to_block, to_message, to_time
 from openclaw_memory_migrate.items import make_id
-from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan
+from openclaw_memory_migrate.types import Conversation, LeftOut
 
 # Where each type of content that is not a list of parts has its texts.
 _TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -28,17 +27,8 @@ _MARK = "\ue200"  # of private use: it begins what the page shows as a link to a
 _ROLES = {"tool": "toolResult"}  # OpenClaw's names where they differ
 
 
-def plan(data: Any, zone: datetime.tzinfo | None = None) -> MigrationPlan:
-    """Plan for an export of ChatGPT.
-
-    Args:
-        data: A list of conversations, or one.
-        zone: The zone of the days; the machine's where None.
-    """
-    return plan_all("chatgpt", data, lambda place, chat, reading: _read(place, chat, zone, reading))
-
-
-def _read(place: str, conversation: Any, zone: datetime.tzinfo | None, reading: Reading) -> Conversation | None:
+def read(place: str, conversation: Any, reading: Reading) -> Conversation | None:
+    """Read a conversation of an export of ChatGPT; see `plan_all`."""
     tree = conversation.get("mapping") if isinstance(conversation, Mapping) else None
     if not isinstance(tree, Mapping):
         reading.left_out.append(LeftOut(place, "it has no `mapping` of messages"))
@@ -50,27 +40,17 @@ def _read(place: str, conversation: Any, zone: datetime.tzinfo | None, reading: 
             reading.left_out.append(LeftOut(where, "it is no object"))
             continue
         parent = node.get("parent")
-        entries = _convert_message(where, node.get("message"), zone, reading)
+        entries = _convert_message(where, node.get("message"), reading)
         nodes[node_id] = Node(node_id, parent if isinstance(parent, str) else None, entries)
     title = conversation.get("title")
     title = title if isinstance(title, str) else ""
     export_id = conversation.get("conversation_id") or conversation.get("id")
     own_id = make_id(export_id, "of", title, conversation.get("create_time"), [*tree])
-    leaf = conversation.get("current_node")
-    entries_all = list_entries(
-        nodes,
-        leaf if isinstance(leaf, str) else None,
-        title,
-        f"{own_id}-title",
-        to_time(conversation.get("create_time"), zone),
-    )
-    if not any(entry["type"] == "message" for entry in entries_all):
-        reading.left_out.append(LeftOut(place, "no message of it says anything"))
-        return None
-    return Conversation(place, f"chatgpt-{own_id}", entries_all)
+    leaf, created = conversation.get("current_node"), conversation.get("create_time")
+    return join_messages(place, f"chatgpt-{own_id}", nodes, leaf, title, created, reading)
 
 
-def _convert_message(place: str, item: Any, zone: datetime.tzinfo | None, reading: Reading) -> list[dict[str, Any]]:
+def _convert_message(place: str, item: Any, reading: Reading) -> list[dict[str, Any]]:
     if item is None:  # the root of the tree, and what was never sent
         return []
     if not isinstance(item, Mapping):
@@ -96,7 +76,7 @@ def _convert_message(place: str, item: Any, zone: datetime.tzinfo | None, readin
     entry = to_message(_ROLES.get(role, role), blocks, **extra)
     if item.get("weight") == 0 or about.get("is_visually_hidden_from_conversation") is True:
         entry["hidden"] = True  # it was never shown: kept, and not found by a search
-    stamp = to_time(item.get("create_time"), zone)
+    stamp = to_time(item.get("create_time"), reading.zone)
     return [{**entry, "timestamp": stamp} if stamp else entry]
 
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openclaw_memory_migrate.conversations import Node, Reading, list_entries, plan_all, to_block, to_message, to_time
+from openclaw_memory_migrate.conversations import Node, Reading, join_messages, to_block, to_message, to_time
 from openclaw_memory_migrate.items import make_id
-from openclaw_memory_migrate.types import Conversation, LeftOut, MigrationPlan
+from openclaw_memory_migrate.types import Conversation, LeftOut
 
 _ROLES = {"human": "user"}
 _SILENT = frozenset({"token_budget", "flag"})  # blocks that hold nothing that was said
 
 
-def plan(data: Any, zone: datetime.tzinfo | None = None) -> MigrationPlan:
-    """Plan for an export of Claude.
-
-    Args:
-        data: A list of conversations, or one.
-        zone: The zone of the days; the machine's where None.
-    """
-    return plan_all("claude", data, lambda place, chat, reading: _read(place, chat, zone, reading))
-
-
-def _read(place: str, conversation: Any, zone: datetime.tzinfo | None, reading: Reading) -> Conversation | None:
+def read(place: str, conversation: Any, reading: Reading) -> Conversation | None:
+    """Read a conversation of an export of Claude; see `plan_all`."""
     messages = conversation.get("chat_messages") if isinstance(conversation, Mapping) else None
     if not isinstance(messages, list):
         reading.left_out.append(LeftOut(place, "it has no list `chat_messages`"))
@@ -46,24 +36,17 @@ def _read(place: str, conversation: Any, zone: datetime.tzinfo | None, reading: 
             continue
         # Exports of single conversations have branches; the others are lists. A parent that is no message is the root.
         parent = item.get("parent_message_uuid", before)
-        nodes[node_id] = Node(node_id, parent, list(_convert_message(where, item, zone, reading)))
+        nodes[node_id] = Node(node_id, parent, list(_convert_message(where, item, reading)))
         before = node_id
-    leaf = conversation.get("current_leaf_message_uuid")
-    created = to_time(conversation.get("created_at"), zone)
-    entries = list_entries(nodes, leaf if isinstance(leaf, str) else None, title, f"{own_id}-title", created)
-    if not any(item["type"] == "message" for item in entries):
-        reading.left_out.append(LeftOut(place, "no message of it says anything"))
-        return None
-    return Conversation(place, f"claude-{own_id}", entries)
+    leaf, created = conversation.get("current_leaf_message_uuid"), conversation.get("created_at")
+    return join_messages(place, f"claude-{own_id}", nodes, leaf, title, created, reading)
 
 
-def _convert_message(
-    place: str, item: Mapping[str, Any], zone: datetime.tzinfo | None, reading: Reading
-) -> Iterator[dict[str, Any]]:
+def _convert_message(place: str, item: Mapping[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
     """Yield the entries of a message: each answer of a tool in it is an entry of its own, as in OpenClaw's."""
     role = str(item.get("sender") or "human")
     role = _ROLES.get(role, role)
-    stamp = to_time(item.get("created_at"), zone)
+    stamp = to_time(item.get("created_at"), reading.zone)
     stamped = {"timestamp": stamp} if stamp else {}
     blocks: list[dict[str, Any]] = list(_convert_attachments(item, reading))
     content = item.get("content")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from openclaw_memory_migrate.types import Conversation, Format, LeftOut, MigrationPlan
 
@@ -24,8 +24,9 @@ class Node:
 
 @dataclass(slots=True)
 class Reading:
-    """Items left out while a conversation is read, and the number of images and files that are only named."""
+    """The zone of the days, the items left out, and the number of images and files that are only named."""
 
+    zone: datetime.tzinfo | None
     left_out: list[LeftOut] = field(default_factory=list)
     named_only: int = 0
 
@@ -42,16 +43,20 @@ class Reading:
         return (f"{self.named_only:,} images, files or sounds are named in the transcripts, and not copied",)
 
 
-def plan_all(name: Format, data: Any, read: Callable[[str, Any, Reading], Conversation | None]) -> MigrationPlan:
+# Takes the place of a conversation in the export, its value, and what is known so far; None leaves it out.
+ReadConversation: TypeAlias = Callable[[str, Any, Reading], Conversation | None]
+
+
+def plan_all(name: Format, data: Any, zone: datetime.tzinfo | None, read: ReadConversation) -> MigrationPlan:
     """Plan for an export of conversations.
 
     Args:
         name: The format.
         data: A list of conversations, or one.
-        read: Takes the place of a conversation in the export, its value, and the list of items left out; returns the
-            conversation; None where it is left out.
+        zone: The zone of the days; None is that of this machine.
+        read: Reads a conversation.
     """
-    reading = Reading()
+    reading = Reading(zone)
     listed = data if isinstance(data, list) else [data]
     results = [read(f"[{at}]", item, reading) for at, item in enumerate(listed)]
     conversations = tuple(item for item in results if item is not None)
@@ -83,24 +88,27 @@ def to_time(value: object, zone: datetime.tzinfo | None) -> str | None:
         return None
 
 
-def list_entries(
-    nodes: Mapping[str, Node], leaf: str | None, title: str, title_id: str, created: str | None
-) -> tuple[dict[str, Any], ...]:
-    """Return the entries of a conversation: its title, then all branches, that of `leaf` last.
+def join_messages(
+    place: str, session_id: str, nodes: Mapping[str, Node], leaf: object, title: str, created: object, reading: Reading
+) -> Conversation | None:
+    """Join the messages of a conversation after its title, the branch of `leaf` last; None if all are empty.
 
     Args:
+        place: Its place in the export.
+        session_id: The session of its transcript.
         nodes: The messages by id.
         leaf: The end of the branch that was shown last; by default the last message.
         title: The title; "" for none.
-        title_id: The id of the entry that holds the title.
         created: The time of entries without one.
+        reading: Gets what is left out.
     """
-    stamp = {"timestamp": created} if created else {}
+    time, title_id = to_time(created, reading.zone), f"{session_id.partition('-')[2]}-title"
+    stamp = {"timestamp": time} if time else {}
     entries: list[dict[str, Any]] = []
     if title:
         entries.append({"type": "session_info", "id": title_id, "parentId": None, **stamp, "name": title})
     ends: dict[str, str | None] = {}  # the entry that what follows a message follows
-    for node in _order_nodes(nodes, leaf):
+    for node in _order_nodes(nodes, leaf if isinstance(leaf, str) else None):
         before = ends.get(node.parent) if node.parent is not None else None
         before = before or (title_id if title else None)
         for at, entry in enumerate(node.entries):
@@ -108,7 +116,10 @@ def list_entries(
             entries.append({**stamp, **entry, "id": entry_id, "parentId": before})
             before = entry_id
         ends[node.id] = before
-    return tuple(entries)
+    if not any(entry["type"] == "message" for entry in entries):
+        reading.left_out.append(LeftOut(place, "no message of it says anything"))
+        return None
+    return Conversation(place, session_id, tuple(entries))
 
 
 def _order_nodes(nodes: Mapping[str, Node], leaf: str | None) -> Iterator[Node]:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.workspace import decode
 from openclaw_memory_migrate import chatgpt, claude, markdown, mem0
+from openclaw_memory_migrate.conversations import ReadConversation, plan_all
 from openclaw_memory_migrate.types import Format, LeftOut, MigrationPlan
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -24,7 +25,7 @@ _MARKDOWN = frozenset({".md", ".markdown", ".txt"})
 OLD_NOTES = ".memory.md"  # what earlier plugins kept at the top of a project
 IN_A_FOLDER = ("conversations.json", OLD_NOTES)
 _PARTS = "conversations-[0-9]*.json"  # a large export has its conversations in several files
-_CONVERSATIONS: Mapping[Format, Any] = {"chatgpt": chatgpt.plan, "claude": claude.plan}
+_CONVERSATIONS: Mapping[Format, ReadConversation] = {"chatgpt": chatgpt.read, "claude": claude.read}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _plan_file(
     if not data:
         return Planned(MigrationPlan(data_format), (file,))
     if data_format in _CONVERSATIONS:
-        return Planned(_CONVERSATIONS[data_format](data, zone), (file,))
+        return Planned(plan_all(data_format, data, zone, _CONVERSATIONS[data_format]), (file,))
     return Planned(mem0.plan(data), (file,))
 
 
