@@ -42,20 +42,6 @@ CHUNK_TYPES = (
 IDENTITY, LENGTH, SOURCE = CHUNKS.index("identity"), CHUNKS.index("length"), CHUNKS.index("source")
 POSTINGS = ("term", "block", "source", "chunks", "weights", "lengths")
 
-STORED = (
-    "id",
-    "path",
-    "source",
-    "ordinal",
-    "start_line",
-    "end_line",
-    "start_char",
-    "text",
-    "context",
-    "section",
-    "metadata",
-)
-
 # What PostgreSQL takes for no text is stored as JSON behind this character; so is a text that begins with it.
 _ESCAPED = "\x01"
 
@@ -212,7 +198,7 @@ def format_array(column: Iterable[float | None]) -> str:
 
 
 def read_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
-    """Return the chunk of a row in the order of `STORED`."""
+    """Return the chunk of a row in the order of the statement `stored`."""
     chunk_id, path, source, ordinal, start, end, char, text, context, section, metadata = row
     kind: Source = source
     fields = {} if metadata == "{}" else json.loads(metadata)

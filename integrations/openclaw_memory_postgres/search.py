@@ -32,24 +32,6 @@ def _read_statements() -> dict[str, str]:
 
 
 STATEMENTS = _read_statements()
-STORED = f"""
-SELECT {", ".join(f"c.{name}" for name in rows_of.STORED)} FROM {{s}}.chunks AS c WHERE {{here}} AND id = ANY(%(ids)s)
-ORDER BY id
-"""
-STORED_WITH_CODES = f"""
-SELECT {", ".join(f"c.{name}" for name in rows_of.STORED)}, v.token_codes FROM {{s}}.chunks AS c
-JOIN {{s}}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
-LEFT JOIN LATERAL (
-    SELECT token_codes FROM {{s}}.vectors
-    WHERE tenant = %(tenant)s AND identity = g.identity AND key = c.vector_key LIMIT 1
-) AS v ON true
-WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.id = ANY(%(ids)s) ORDER BY c.id
-"""
-OF_FILES = f"""
-SELECT {", ".join(rows_of.STORED)} FROM {{s}}.chunks WHERE {{here}} AND path = ANY(%(paths)s)
-    AND identity = %(identity)s ORDER BY id
-"""
-
 Run = Callable[..., "psycopg.Cursor[Any]"]
 
 
@@ -59,7 +41,7 @@ def make_parameters(*, telling: bool) -> dict[str, Any]:
 
 
 def read_chunks(rows: list[tuple[Any, ...]], *, token_codes: bool = False) -> list[StoredChunk]:
-    """Return the chunks of the rows of `STORED`, or of `STORED_WITH_CODES`."""
+    """Return the chunks of the rows of `stored`, or of `stored_with_codes`."""
     if token_codes:
         return [rows_of.read_chunk(row[:-1], bytes(row[-1] or b"")) for row in rows]
     return [rows_of.read_chunk(row) for row in rows]

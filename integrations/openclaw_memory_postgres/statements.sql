@@ -5,6 +5,25 @@
 -- loops over loops (`connections.PLANS`), and where single rows are wanted by their whole key, a LATERAL with a
 -- LIMIT leaves the planner no other way: a search took 0.4 s among 1,000 chunks without that.
 
+-- The columns of a chunk, in the order in which `rows.read_chunk` takes them.
+-- name: columns
+c.id, c.path, c.source, c.ordinal, c.start_line, c.end_line, c.start_char, c.text, c.context, c.section, c.metadata
+
+-- name: stored
+SELECT <columns> FROM {s}.chunks AS c WHERE {here} AND id = ANY(%(ids)s) ORDER BY id
+
+-- name: stored_with_codes
+SELECT <columns>, v.token_codes FROM {s}.chunks AS c
+JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
+LEFT JOIN LATERAL (
+    SELECT token_codes FROM {s}.vectors
+    WHERE tenant = %(tenant)s AND identity = g.identity AND key = c.vector_key LIMIT 1
+) AS v ON true
+WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.id = ANY(%(ids)s) ORDER BY c.id
+
+-- name: of_files
+SELECT <columns> FROM {s}.chunks AS c WHERE {here} AND path = ANY(%(paths)s) AND identity = %(identity)s ORDER BY id
+
 -- In a large index, terms that are in half of the chunks rank nothing; they are left out where `telling` says so.
 -- name: terms
 here AS MATERIALIZED (

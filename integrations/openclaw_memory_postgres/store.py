@@ -525,12 +525,12 @@ class PostgresStore:
         return {chunk_id: vector.to_numpy() for chunk_id, vector in rows}
 
     def get_chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[types.StoredChunk]:
-        statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
+        statement = searching.STATEMENTS["stored_with_codes" if token_codes else "stored"]
         return searching.read_chunks(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
 
     def get_file_chunks(self, *paths: str, identity: str | None = None) -> list[types.StoredChunk]:
-        rows = self._ask(searching.OF_FILES, paths=[*map(encode, paths)], identity=encode(identity or ""))
-        return searching.read_chunks(rows)
+        of_files, values = searching.STATEMENTS["of_files"], {"identity": encode(identity or "")}
+        return searching.read_chunks(self._ask(of_files, paths=[*map(encode, paths)], **values))
 
     def get_files(
         self,
