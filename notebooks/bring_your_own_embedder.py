@@ -19,17 +19,20 @@
 
 # %%
 import hashlib
+import json
 import shutil
 import time
 import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from openclaw_memory_lab import Comparison, EmbeddingServer, copy_lab, evaluate, plot_groups, sign_test
+from openclaw_memory_lab import Comparison, copy_lab, evaluate, plot_groups, sign_test
 from tqdm.auto import tqdm
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
@@ -66,9 +69,39 @@ else:
 # OpenAI's own client talks to it. Behind it is the same MiniLM. For yours, `base_url` is all that changes: Ollama's is
 # `http://localhost:11434/v1`.
 
+
 # %%
-server = EmbeddingServer(minilm)
-served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=server.url)
+class Embeddings(BaseHTTPRequestHandler):
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+        vectors = minilm.embed_documents(texts).tolist()
+        rows = [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+        body = json.dumps({"object": "list", "model": request["model"], "data": rows}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Keep the requests out of the notebook."""
+
+
+def serve(port=0):
+    """Start a server on this machine; port 0 takes a free one."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), Embeddings)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def stop(server):
+    server.shutdown()
+    server.server_close()
+
+
+server = serve()
+served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=f"http://127.0.0.1:{server.server_port}/v1")
 
 # %% [markdown]
 # The fourth is a function from a list of texts to as many vectors. It may do anything; this one counts pieces of three
@@ -103,7 +136,7 @@ embedders = {
 
 def without_port(text):
     """The port of the server is another one each time."""
-    return text.replace(f":{server.port}", ":PORT")
+    return text.replace(f":{server.server_port}", ":PORT")
 
 
 question = "Who looks after the boiler?"
@@ -290,7 +323,7 @@ assert {answer["mode"] for answer in up} == {"hybrid"}
 # the note is answered as before; the other one has to wait.
 
 # %%
-server.close()
+stop(server)
 down = [ask(in_other_words), ask(in_its_words)]
 table(pd.DataFrame(down))
 
@@ -315,8 +348,8 @@ assert found["first result"].startswith("memory/2026-11-21.md")
 # The server comes back. The next sync asks for what is missing, which is one vector, and all is as it was.
 
 # %%
-server.close()
-server = EmbeddingServer(minilm, server.port)
+stop(server)
+server = serve(server.server_port)
 report = served_notes.sync()
 back = [ask(in_other_words), ask(in_its_words)]
 table(pd.DataFrame(back))

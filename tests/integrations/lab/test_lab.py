@@ -4,11 +4,9 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-from openclaw_memory_lab import EmbeddingServer, copy_lab, read_questions
+from openclaw_memory_lab import copy_lab, read_questions
 from openclaw_memory_lab.evaluation import LAB, QUESTIONS
 
-from openclaw_memory import load_embedder
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.terms import select_content_words, stem_word
 
@@ -91,15 +89,3 @@ def test_the_guide_tells_the_figures_of_the_notebook():
     for name, *figures in rows:
         columns = iter(measured[name])
         assert all(figure in columns for figure in figures), (name, figures, measured[name])
-
-
-def test_a_served_embedder_has_the_vectors_of_the_one_behind_it():
-    pytest.importorskip("openai")
-    behind = load_embedder("hashing")
-    with EmbeddingServer(behind) as served_here:
-        served = load_embedder("openai", "any-name", base_url=served_here.url, api_key="none")
-        assert served.embed_query("the boiler") == pytest.approx(behind.embed_query("the boiler"), abs=1e-6)
-        port = served_here.port
-    served_here.close()  # twice does no harm
-    with EmbeddingServer(behind, port) as again:  # the port is free again
-        assert again.url == f"http://127.0.0.1:{port}/v1"
