@@ -52,8 +52,7 @@ FAULTS = {
     "depends on company": (Wrong(lambda rows, texts: np.roll(rows, len(texts), axis=1)), "alone than in company"),
     "random": (Wrong(lambda rows, _: np.roll(rows, next(noise), axis=1)), "alone than in company|second time"),
     "all the same": (
-        Wrong(lambda rows, _: np.eye(1, 64, dtype=np.float32).repeat(len(rows), 0)),
-        "nearer to|same vector",
+        Wrong(lambda rows, _: np.eye(1, 64, dtype=np.float32).repeat(len(rows), 0)), "nearer to|same vector"
     ),
     "short questions": (Wrong(query=lambda row: row[:32]), "a question has shape"),
     "long questions": (Wrong(query=lambda row: row * 3), "length 3"),
@@ -63,12 +62,11 @@ FAULTS = {
     "key in identity": (Wrong(identity="openai:sk-abcdefghijklmnop1234"), "identity holds what looks like a key"),
     "flat for no texts": (Wrong(lambda rows, texts: rows if texts else rows.ravel()), "no texts must give shape"),
     "something for no texts": (
-        Wrong(lambda rows, texts: rows if texts else np.zeros((1, 64), np.float32)),
-        "no vectors",
+        Wrong(lambda rows, texts: rows if texts else np.zeros((1, 64), np.float32)), "no vectors"
     ),
     "leaves_machine is a word": (Wrong(leaves_machine="no"), "leaves_machine must be True or False"),
     "no embedder": (object(), "lacks a name or a method"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("embedder", "words"), FAULTS.values(), ids=FAULTS.keys())

@@ -43,21 +43,14 @@ LINES = "".join(f"line {number}\n" for number in range(4000))  # more than a pag
 LONG = "plum " * 2000  # more than one write(2) is trusted with
 WORKS = {
     "append to a note": Work(
-        {DAY: LINES},
-        "memory.append('second\\nthird', date='2026-11-21', skip_existing=True)",
-        DAY,
-        (LINES,),
+        {DAY: LINES}, "memory.append('second\\nthird', date='2026-11-21', skip_existing=True)", DAY, (LINES,),
         f"{LINES}second\nthird\n",
     ),
     "append to a new note": Work(
         {}, "memory.append('first', date='2026-11-21')", DAY, (None, ""), "# 2026-11-21\n\nfirst\n"
     ),
     "append a long text": Work(
-        {DAY: LINES},
-        f"memory.append({LONG!r}, date='2026-11-21', skip_existing=True)",
-        DAY,
-        (LINES,),
-        f"{LINES}{LONG}\n",
+        {DAY: LINES}, f"memory.append({LONG!r}, date='2026-11-21', skip_existing=True)", DAY, (LINES,), f"{LINES}{LONG}\n",
     ),
     "append a long text to a new note": Work(
         {}, f"memory.append({LONG!r}, date='2026-11-21')", DAY, (None, ""), f"# 2026-11-21\n\n{LONG}\n"
@@ -65,9 +58,7 @@ WORKS = {
     "edit": Work(
         {"memory/topic.md": LINES},
         "memory.edit('memory/topic.md', 2, 3, 'changed', expected=memory.get('memory/topic.md', start=2, lines=2))",
-        "memory/topic.md",
-        (LINES,),
-        LINES.replace("line 1\nline 2\n", "changed\n"),
+        "memory/topic.md", (LINES,), LINES.replace("line 1\nline 2\n", "changed\n"),
     ),
     "promote": Work(
         {"memory/topic.md": "- kept\n"},
@@ -79,7 +70,7 @@ WORKS = {
     "remember": Work({}, "memory.records.remember('fact', 'k', 2)", RECORD, ((1, 1),), (2, 2)),
     "confirm": Work({}, "memory.records.confirm('fact', 'k', value=3)", RECORD, ((1, 1),), (3, 2)),
     "forget": Work({}, "memory.records.forget('fact', 'k')", RECORD, ((1, 1),), None),
-}
+}  # fmt: skip
 
 CHILD = """
 import os, sys

@@ -30,32 +30,20 @@ CASES = {
     "some lines, one after the other": ("## Decisions\n- A: No\n- Q: Sell the car?", ""),
     "the title of the note": ("# 2026-11-21\n\n- Anna likes tea", ""),
     "items in another order": ("1. The launch is on Friday\n* Anna likes tea", ""),
-    "a new item between others": (
-        "## Anna\nTold us at noon:\n- coffee after lunch\n- rye for breakfast",
-        "## Anna\n\n- rye for breakfast",
-    ),
+    "a new item between others": ("## Anna\nTold us at noon:\n- coffee after lunch\n- rye for breakfast", "## Anna\n\n- rye for breakfast"),
     "an item between others": ("## Decisions\n- A: No\n- c\n- A: Yes", "- A: No\n- c\n- A: Yes"),
-    "an answer that another question has": (
-        "## Decisions\n\n- Q: Sell the flat?\n- A: No",
-        "- Q: Sell the flat?\n- A: No",
-    ),
+    "an answer that another question has": ("## Decisions\n\n- Q: Sell the flat?\n- A: No", "- Q: Sell the flat?\n- A: No"),
     "answers that stand apart": ("## Decisions\n- Q: Sell the car?\n- A: No", "- Q: Sell the car?\n- A: No"),
     "the same words below another heading": ("## Bob\n- coffee after lunch", "## Bob\n\n- coffee after lunch"),
     "the same words below no heading": ("- coffee after lunch", "# 2026-11-21\n\n- coffee after lunch"),
-    "the same words below the same heading of another one": (
-        "## Bob\n### Decisions\n- A: No",
-        "## Bob\n\n### Decisions\n\n- A: No",
-    ),
+    "the same words below the same heading of another one": ("## Bob\n### Decisions\n- A: No", "## Bob\n\n### Decisions\n\n- A: No"),
     "a heading below the last one": ("## Decisions\n### Later\n- c", "### Later\n\n- c"),
-    "the same words after another paragraph": (
-        "## Anna\nBob says:\n\n- coffee after lunch",
-        "## Anna\n\nBob says:\n\n- coffee after lunch",
-    ),
+    "the same words after another paragraph": ("## Anna\nBob says:\n\n- coffee after lunch", "## Anna\n\nBob says:\n\n- coffee after lunch"),
     "another day": ("## 2026-03-04\n- Anna's wedding", "## 2026-03-04\n\n- Anna's wedding"),
     "an item with more below it": ("- Anna likes tea\n  - green", "# 2026-11-21\n\n- Anna likes tea\n  - green"),
     "headings in code": ("## Decisions\n```\n## Anna\n\n- b\n```", "```\n## Anna\n\n- b\n```"),
     "code that is not closed": ("## Decisions\n~~~~\n```\n## Anna", "~~~~\n```\n## Anna\n~~~~"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES.keys())

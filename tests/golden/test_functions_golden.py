@@ -299,92 +299,63 @@ class Difference(NamedTuple):
 
 DIFFERENCES = (
     Difference(
-        "buildSessionEntry",
-        "we keep no part of a password; OpenClaw keeps the ends of a long one",
-        1,
-        lambda given: "password=" in given["jsonl"],
+        "buildSessionEntry", "we keep no part of a password; OpenClaw keeps the ends of a long one", 1,
+        lambda given: "password=" in given["jsonl"]
     ),
     Difference(
-        "datedMemoryPath",
-        "only a day in its name makes a note old, in any usual form; OpenClaw ages others by their last change",
-        12,
-        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "memory.md",
+        "datedMemoryPath", "only a day in its name makes a note old, in any usual form; OpenClaw ages others by their last change", 12,
+        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "memory.md"
     ),
     Difference(
         "splitTextToUtf8ByteLimit",
-        "OpenClaw drops a character of four bytes, and all that follows, where the limit is less; we keep it whole",
-        1,
-        lambda given: given["maxBytes"] < 4 and any(character > "\uffff" for character in given["text"]),
+        "OpenClaw drops a character of four bytes, and all that follows, where the limit is less; we keep it whole", 1,
+        lambda given: given["maxBytes"] < 4 and any(character > "\uffff" for character in given["text"])
     ),
     Difference(
-        "mmrRerank",
-        "one score that is not a number empties OpenClaw's answer, or stays on top; ours ranks it last",
-        2,
-        lambda given: any(not math.isfinite(number(item["score"])) for item in given["items"]),
+        "mmrRerank", "one score that is not a number empties OpenClaw's answer, or stays on top; ours ranks it last", 2,
+        lambda given: any(not math.isfinite(number(item["score"])) for item in given["items"])
     ),
     Difference(
-        "buildMemoryReadResult",
-        "OpenClaw guesses what line 0, -3 or 2.7 may mean; we say that lines are whole numbers from 1",
-        5,
-        lambda given: any(
-            not isinstance(given.get(name, 1), int) or given.get(name, 1) < 1 for name in ("from", "lines")
-        ),
+        "buildMemoryReadResult", "OpenClaw guesses what line 0, -3 or 2.7 may mean; we say that lines are whole numbers from 1", 5,
+        lambda given: any(not isinstance(given.get(name, 1), int) or given.get(name, 1) < 1 for name in ("from", "lines"))
     ),
     Difference(
-        "mergeHybridResults",
-        "OpenClaw multiplies by the importance that a curated entry is annotated with; we do not read it",
-        2,
-        lambda given: any("importance" in row for row in (*given["vector"], *given["keyword"])),
+        "mergeHybridResults", "OpenClaw multiplies by the importance that a curated entry is annotated with; we do not read it", 2,
+        lambda given: any("importance" in row for row in (*given["vector"], *given["keyword"]))
     ),
     Difference(
-        "memoryFlushPlan",
-        "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is reported",
-        3,
-        lambda given: any(not isinstance(value, int) or value < 0 for value in given.get("memoryFlush", {}).values()),
+        "memoryFlushPlan", "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is reported",
+        3, lambda given: any(not isinstance(value, int) or value < 0 for value in given.get("memoryFlush", {}).values())
     ),
-)
+)  # fmt: skip
 
 DIFFERENCES_FROM_2026_2 = (
     Difference(
         "chunkMarkdown",
-        "no character is cut in two, and an overlap beyond the size of a chunk is that size: 2026.2 ends with the whole file",
-        3,
-        lambda given: given["overlap"] > given["tokens"] or any(character > "\uffff" for character in given["content"]),
+        "no character is cut in two, and an overlap beyond the size of a chunk is that size: 2026.2 ends with the whole file", 3,
+        lambda given: given["overlap"] > given["tokens"] or any(character > "\uffff" for character in given["content"])
     ),
     Difference(
-        "bm25RankToScore",
-        "what matches has a rank below zero, which 2026.2 makes 1 for all; ours is r/(1 + r), with r without its sign",
-        4,
-        lambda given: number(given) < 0,
+        "bm25RankToScore", "what matches has a rank below zero, which 2026.2 makes 1 for all; ours is r/(1 + r), with r without its sign",
+        4, lambda given: number(given) < 0
     ),
     Difference(
-        "datedMemoryPath",
-        "only a day in its name makes a note old, in any usual form and in folders; 2026.2 ages others by their last "
-        "change",
-        16,
-        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md",
+        "datedMemoryPath", "only a day in its name makes a note old, in any usual form and in folders; 2026.2 ages others by their last change",
+        16, lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md"
     ),
     Difference(
-        "mmrTokenize",
-        "Chinese, Japanese and Korean characters, alone and in pairs, are words as well",
-        5,
-        lambda given: not given.isascii(),
+        "mmrTokenize", "Chinese, Japanese and Korean characters, alone and in pairs, are words as well", 5,
+        lambda given: not given.isascii()
     ),
     Difference(
-        "mmrRerank",
-        "the same; texts without any word are alike only where they are equal; what is not a number ranks last",
-        8,
-        lambda given: any(
-            not item["snippet"].isascii() or not math.isfinite(number(item["score"])) for item in given["items"]
-        ),
+        "mmrRerank", "the same; texts without any word are alike only where they are equal; what is not a number ranks last", 8,
+        lambda given: any(not item["snippet"].isascii() or not math.isfinite(number(item["score"])) for item in given["items"])
     ),
     Difference(
-        "mergeHybridResults",
-        "a file that the query names is first, and of equal scores the order is fixed: by text score, path and line",
-        3,
-        lambda given: any("exactPathSpecificity" in row for row in given["keyword"]) or is_tied(given["vector"]),
+        "mergeHybridResults", "a file that the query names is first, and of equal scores the order is fixed: by text score, path and line",
+        3, lambda given: any("exactPathSpecificity" in row for row in given["keyword"]) or is_tied(given["vector"])
     ),
-)
+)  # fmt: skip
 
 
 # --- the tests
