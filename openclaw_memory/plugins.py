@@ -1,4 +1,4 @@
-"""Load plug-ins: packages that add stores, embedders, backends, codecs, observers, detectors and commands.
+"""Load plug-ins: packages that add stores, embedders, models, backends, codecs, observers, detectors and commands.
 
 Packages of our own wheel are in a table, so that opening a memory scans nothing. Others are found by entry points of
 the group `openclaw_memory.<kind>`.
@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from openclaw_memory._system import read_lines
 from openclaw_memory.errors import ConfigError, MissingExtraError, suggest
 
 __all__ = ["load_plugin"]
 
-PluginKind: TypeAlias = Literal["stores", "embedders", "backends", "codecs", "observers", "detectors", "commands"]
+PluginKind = Literal["stores", "embedders", "models", "backends", "codecs", "observers", "detectors", "commands"]
 
 _ROWS = list(map(str.split, read_lines(__file__, "plugins.txt")))
 SHIPPED = {kind: {name: target for own, name, target in _ROWS if own == kind} for kind in get_args(PluginKind)}

@@ -1,9 +1,9 @@
-"""Sentence-transformers models on this machine, as provider `local`: any of the Hugging Face hub, or a folder.
+"""Models on this machine, as provider `local`: any of the Hugging Face hub, a folder, or a GGUF file.
 
-A model runs from its ONNX file by onnxruntime, or by sentence-transformers and PyTorch. The default model,
-`intfloat/multilingual-e5-small`, has 384 dimensions, knows 94 languages, is under the MIT licence and takes 0.5 GB; it
-is downloaded at its first use. Afterwards, as with a folder, no network is needed: a model on this machine is loaded
-without asking the hub, so that it never changes under an index.
+A model runs from its ONNX file by onnxruntime, or by sentence-transformers and PyTorch; a GGUF file is run by the
+plug-in `gguf`. The default model, `intfloat/multilingual-e5-small`, has 384 dimensions, knows 94 languages, is under
+the MIT licence and takes 0.5 GB; it is downloaded at its first use. Afterwards, as with a folder, no network is needed:
+a model on this machine is loaded without asking the hub, so that it never changes under an index.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from msgspec import Meta
 from openclaw_memory._limited import Limited
 from openclaw_memory.embeddings.vectors import UNLIMITED, check_vectors, describe_install, merge_vectors
 from openclaw_memory.errors import EmbedderError, MissingExtraError
+from openclaw_memory.plugins import load_plugin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +39,7 @@ DEFAULT_MODEL = "intfloat/multilingual-e5-small"
 FAMILY_PROMPTS: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = (
     (re.compile(r"\be5-(small|base|large)(?!.*instruct)"), ("query: ", "passage: ")),
     (re.compile(r"\bnomic-embed-text"), ("search_query: ", "search_document: ")),
+    (re.compile(r"\bembeddinggemma"), ("task: search result | query: ", "title: none | text: ")),
 )
 # The names under which models keep the prompt of a document; sentence-transformers' order.
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
@@ -74,12 +76,13 @@ def create(
     """Load a model, downloading it from the Hugging Face hub if it is not on this machine yet.
 
     Args:
-        model: A name on the hub, or the folder of a saved model.
+        model: A name on the hub, the folder of a saved model, a GGUF file, or one of the hub:
+            `hf:OWNER/REPOSITORY/FILE.gguf`.
         backend: `"onnx"` or `"torch"`; by default the first that is installed and can run the model. A model that is on
             this machine for one of them is not downloaded for the other.
         file_name: The ONNX file, such as `onnx/model_qint8_avx512_vnni.onnx`; by default `model.onnx`, else a quantised
             one. It is never replaced by PyTorch.
-        device: `"cpu"`, or for PyTorch alone `"cuda"`, `"mps"`; by default the fastest that the backend has.
+        device: `"cpu"`, or for PyTorch alone `"cuda"`, `"mps"`; by default the fastest that can be had.
         batch_size: How many texts are embedded at once.
         dims: Keeps the first dimensions of a Matryoshka model.
         query_prompt: Goes before questions; by default the model's own, or its family's (E5, Nomic). `""` is none.
@@ -91,14 +94,14 @@ def create(
         batch_seconds: When a batch is given up; likewise.
 
     Raises:
-        MissingExtraError: Neither onnxruntime nor sentence-transformers is installed.
+        MissingExtraError: Neither onnxruntime nor sentence-transformers is installed, or for a GGUF file xllamacpp.
         EmbedderError: The model is missing, cannot be loaded, or does not fit an option.
     """
     name = os.fspath(DEFAULT_MODEL if model is None else model)
     options = {"device": device, "revision": revision, "cache_folder": cache_folder, "file_name": file_name}
     loaded: LocalModel = load_model(name, backend, {**options, "trust_remote_code": trust_remote_code})
-    folder = Path(name).expanduser()
-    short_name = folder.resolve().name if folder.is_dir() else name
+    path = Path(name).expanduser()
+    short_name = path.resolve().name if path.exists() else name
     prompts = _choose_prompts(short_name, loaded.prompts, query_prompt, document_prompt)
     kind = LocalTokenEmbedder if loaded.has_tokens else LocalEmbedder
     limits = {"query_seconds": query_seconds, "batch_seconds": batch_seconds}
@@ -292,12 +295,12 @@ def _choose_prompts(name: str, own: Mapping[str, str], query: str | None, docume
 
 
 def load_model(name: str, backend: str | None, options: Mapping[str, Any], loader: str = "load") -> Any:
-    """Return the model of a folder, of the cache on this machine, or of the hub, in this order.
+    """Return the model of a path, of the cache on this machine, or of the hub, in this order.
 
     Args:
-        name: Its folder, or its name on the hub.
+        name: Its folder or GGUF file, or its name on the hub.
         backend: The library that runs it; None for the first that can and is installed.
-        options: The options of both backends.
+        options: The options of all backends.
         loader: The function of a backend that loads it.
 
     Raises:
@@ -307,32 +310,32 @@ def load_model(name: str, backend: str | None, options: Mapping[str, Any], loade
     if backend not in (None, *BACKENDS):
         raise EmbedderError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
     is_file, is_for_gpu = options["file_name"] is not None, options["device"] not in (None, "cpu")
-    backends = (backend,) if backend else ("onnx",) if is_file else ("torch",) if is_for_gpu else BACKENDS
+    path = Path(name).expanduser()
+    is_gguf = path.suffix.lower() == ".gguf"
+    default = ("onnx",) if is_file else ("gguf",) if is_gguf else ("torch",) if is_for_gpu else BACKENDS
+    backends = (backend,) if backend else default
     if (is_file and "torch" in backends) or (is_for_gpu and "onnx" in backends):
-        raise EmbedderError(
-            "an ONNX file runs by backend 'onnx', on the processor alone: leave out file_name or device"
-        )
+        raise EmbedderError("an ONNX file runs by backend 'onnx', on the processor: leave out file_name or device")
     # A process that forks after tokenizing in threads prints a long warning.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    folder = Path(name).expanduser()
-    is_folder = folder.is_dir()
-    if not is_folder and (folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1):
-        raise EmbedderError(f"there is no folder {folder}; give the folder of a saved model; llama-server runs a GGUF")
+    is_here = path.is_file() if is_gguf else path.is_dir()
+    if not is_here and not name.startswith("hf:") and (is_gguf or path.is_absolute() or re.match("[.~]|.*/.*/", name)):
+        raise EmbedderError(f"there is no {path}; give the folder of a saved model, or a GGUF file")
     errors: dict[str, Exception] = {}
     reasons: list[Exception] = []
-    for is_online in (False,) if is_folder else (False, True):
+    for is_online in (False,) if is_here else (False, True):
         if is_online:
             # A download that was cut short fails in many ways, and is repaired by the hub.
             _check_hub(name, reasons[-1])
         for module in backends:
-            load = getattr(import_module(f"{__package__}.local_{module}"), loader)
             try:
-                return load(str(folder) if is_folder else name, options, is_online=is_online)
+                own = load_plugin("models", module) if is_gguf else import_module(f"{__package__}.local_{module}")
+                return getattr(own, loader)(str(path) if is_here else name, options, is_online=is_online)
             except Exception as error:  # noqa: BLE001 - of packages that raise whatever they like
                 errors[module] = error
         reasons = [error for error in errors.values() if not isinstance(error, MissingExtraError)]
         if not reasons:
-            raise MissingExtraError(
+            raise errors.get("gguf") or MissingExtraError(
                 f"embedder 'local' needs onnxruntime and tokenizers: {describe_install('onnx')}; or "
                 f"sentence-transformers, which brings PyTorch and runs any model: {describe_install('local')}"
             )

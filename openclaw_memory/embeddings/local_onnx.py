@@ -159,13 +159,7 @@ class OnnxModel(OnnxFile):
         """Return how many tokens an unlimited model would read of each text, the special ones included."""
         return [len(own.ids) for own in self._tokenizer.encode_batch(texts)]
 
-    def encode(
-        self,
-        texts: list[str],
-        prompt: str,
-        *,
-        as_query: bool,  # noqa: ARG002 - the prompt tells them apart
-    ) -> tuple[NDArray[Any], Sequence[TokenVectors | None]]:
+    def encode(self, texts: list[str], prompt: str, **_: object) -> tuple[NDArray[Any], Sequence[TokenVectors | None]]:
         """Return the vectors of texts, each read after the prompt and without blanks around both, and of their tokens.
 
         The places of the tokens are those in the prompt and the text.

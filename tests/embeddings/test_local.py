@@ -152,9 +152,9 @@ def test_an_option_out_of_range_is_refused(options, words):
         load_embedder("local", "anything", **options)
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "./none", "~/none", "a/b/c", "hf:a/b/c.gguf"])
-def test_a_folder_that_is_not_there_is_named(name):
-    with pytest.raises(EmbedderError, match=r"there is no folder .*give the folder of a saved model.* llama-server"):
+@pytest.mark.parametrize("name", ["/no/such/folder", "./none", "~/none", "a/b/c", "a/b/c.gguf", "c.gguf"])
+def test_a_folder_or_file_that_is_not_there_is_named(name):
+    with pytest.raises(EmbedderError, match=r"there is no .*give the folder of a saved model, or a GGUF file"):
         create(name)
 
 

@@ -130,7 +130,7 @@ def test_a_model_that_has_more_than_its_onnx_file_or_less_is_refused(changed, na
         create(changed(name, values), backend="onnx")
 
 
-ALONE = "runs by backend 'onnx', on the processor alone"
+ALONE = "runs by backend 'onnx', on the processor"
 OPTIONS = [
     ({"dims": 0}, "dims must be from 1 to 384.*not 0"),
     ({"dims": 385}, "not 385"),

@@ -43,7 +43,6 @@ FURTHER = {
     "integrations/openclaw_memory_migrate/plan.py": "migrate, items",
     "integrations/openclaw_memory_migrate/policies.py": "migrate, items",
     "integrations/openclaw_memory_migrate/snapshots.py": "migrate, a talk",
-    "openclaw_memory/cli/search_command.py": "command search",
     "openclaw_memory/tools/handlers.py": "tool memory_get",
     "openclaw_memory/tools/visibility.py": "tool recall",
 }
@@ -54,6 +53,7 @@ NOT_SHOWN = {
     "integrations/openclaw_memory_audit/reading.py": "its own log",
     "integrations/openclaw_memory_batch/embedder.py": "its own jobs",
     "integrations/openclaw_memory_encryption/keys.py": "keys",
+    "integrations/openclaw_memory_gguf/__init__.py": "the file of a model",
     "integrations/openclaw_memory_intent/languages.py": "its own phrases",
     "integrations/openclaw_memory_lab/evaluation.py": "notes, to find quotations in them",
     "integrations/openclaw_memory_mcp/tool_facts.py": "its own schemas",
