@@ -97,7 +97,7 @@ def rotate_key(place: Place) -> int:
     with place.open() as memory:
         memory.status()  # a change of the key that was cut short is settled when the index is opened
         state = State(memory.workspace.root)
-    if state.is_rotating:
+    if state.read().rotating:
         change = KeyChange(*state.key_ids * 2)
         words = f"the index has the key {change.after} already, which its files were still to get"
     else:
@@ -132,8 +132,7 @@ def _replace_key(place: Place, change: Callable[..., KeyChange]) -> KeyChange:
 
 def _reseal(place: Place, memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list[Change], list[Change]]:
     """Encrypt or decrypt files and sync the index; return the files changed, and those left with the reason."""
-    files: list[Change] = []
-    left: list[Change] = []
+    files, left = list[Change](), list[Change]()
     for path in paths:
         try:
             files.append({"before": path, "after": memory.control.reseal(path, sealed=sealed)})

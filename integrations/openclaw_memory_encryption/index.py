@@ -102,7 +102,7 @@ class IndexKey:
         """Record the key of the index after an interrupted change."""
         if len(key_ids) > 1:  # a change that runs keeps others out
             with suppress(WriteError), self._state.lock():
-                self._state.write(key_id, is_rotating=self._state.is_rotating and key_id == key_ids[-1])
+                self._state.write(key_id, is_rotating=self._state.read().rotating and key_id == key_ids[-1])
 
     def _format_key(self) -> str:
         """Return the key as SQLite takes it: used as it is, not as a password."""
@@ -129,7 +129,7 @@ def prepare_key(state: State, settings: EncryptionConfig, index: Path) -> Key | 
         return None
     with state.lock():
         key_ids = [key_id for key_id in state.key_ids if key_id != PLAIN]
-        key = _find(state, key_ids[-1], index) if key_ids else keys.choose_key(settings.keys)
+        key = _find(state, key_ids[-1], index) if key_ids else keys.choose_key(settings.keys, state)
         if state.key_ids != (key.id,):
             state.write(key.id)
         return key
@@ -167,7 +167,9 @@ def encrypt_index(
         UserKeyError: The key cannot be read or kept.
         StoreError: SQLite cannot encrypt, or the index is damaged or cannot be written. Nothing was changed.
     """
-    return _replace_key(root, index, lambda _: keys.choose_key(keys_in), wait, is_done=lambda key: key is not None)
+    return _replace_key(
+        root, index, lambda _: keys.choose_key(keys_in, State(root)), wait, is_done=lambda key: key is not None
+    )
 
 
 def decrypt_index(root: Path, index: str | os.PathLike[str], *, wait: float | None = 0) -> KeyChange:
@@ -213,7 +215,7 @@ def rotate_index_key(
                 f"the first key in {keys.VARIABLE} is that of the index already: write the new one before it, with "
                 "a comma between"
             )
-        return keys.choose_key(keys_in)
+        return keys.choose_key(keys_in, State(root))
 
     return _replace_key(root, index, choose, wait, is_rotating=True)
 
@@ -228,18 +230,19 @@ def _replace_key(
     is_rotating: bool | None = None,
 ) -> KeyChange:
     """Give an index the key that is chosen for the one it has, unless it is done already."""
-    path, state = Path(index).expanduser(), State(root)
-    settings = EncryptionConfig()
+    path, state, settings = Path(index).expanduser(), State(root), EncryptionConfig()
     hook = IndexKey(state, settings)
     after: Key | None = None
     if not has_content(path):
         hook.begin(path)
-        after = hook.key if is_done(hook.key) else choose(hook.key)
+        with state.lock():
+            after = hook.key if is_done(hook.key) else choose(hook.key)
     else:
 
         def make_hook() -> IndexKey | None:  # no key is made that encrypts nothing
             nonlocal after
-            after = choose(hook.key)
+            with state.lock():
+                after = choose(hook.key)
             return IndexKey(state, settings, after) if after else None
 
         def write_both() -> None:

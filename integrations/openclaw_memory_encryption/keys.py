@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.json import decode, encode
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import read_plugin_settings
 from openclaw_memory.errors import NotFoundError, UserKeyError, WorkspaceError, WriteError
 from openclaw_memory.security import Key
 from openclaw_memory.workspace import SafeFolder
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 NAME = "encryption"
 KeyPlace: TypeAlias = Literal["file", "keyring"]
@@ -53,8 +49,24 @@ def read_settings(config: MemoryConfig) -> EncryptionConfig:
 
 
 PLAIN = ""  # the id of the key of a plain index
-_RECORD = "codec.json"  # by which the core knows that this plug-in is to be loaded
-_ID = re.compile("[0-9a-f]{16}|")
+_RECORD = "codec.json"
+_Id: TypeAlias = Annotated[str, Meta(pattern=r"\A([0-9a-f]{16})?\Z")]
+
+
+class Record(Struct, frozen=True):
+    """The keys of one workspace.
+
+    Attributes:
+        keys: Their ids: two during a change, none for a plain workspace.
+        rotating: Whether some files still have the previous key.
+        next: The id of the key that a change has begun to make, and that encrypts nothing yet.
+        codec: The name of this plug-in, which the core loads.
+    """
+
+    keys: Annotated[tuple[_Id, ...], Meta(max_length=2)] = ()
+    rotating: bool = False
+    next: _Id = ""
+    codec: str = NAME
 
 
 class State:
@@ -78,41 +90,43 @@ class State:
 
     @property
     def key_ids(self) -> tuple[str, ...]:
-        """Return the ids of keys: two during a change, none for a plain workspace."""
-        return self._read()[0]
-
-    @property
-    def is_rotating(self) -> bool:
-        """Return whether some files still have the previous key."""
-        return self._read()[1]
+        """The ids of the keys."""
+        return self.read().keys
 
     def lock(self) -> AbstractContextManager[None]:
         """Hold the lock under which the record is written."""
         return self._folder.lock("codec.lock")
 
-    def write(self, *key_ids: str, is_rotating: bool | None = None) -> None:
+    def write(self, *key_ids: str, is_rotating: bool | None = None, next_id: str | None = None) -> None:
         """Write the ids of the keys. Call it in `lock`.
 
         Args:
             key_ids: The ids, PLAIN for a plain index.
-            is_rotating: As the property; None leaves it.
+            is_rotating: As `Record.rotating`; None leaves it.
+            next_id: As `Record.next`; None leaves it, unless it is the only one of the ids.
         """
-        if key_ids == (PLAIN,):
+        old = self.read()
+        next_id = old.next if next_id is None else next_id
+        key_ids, next_id = () if key_ids == (PLAIN,) else key_ids, "" if key_ids == (next_id,) else next_id
+        if not (key_ids or next_id):
             self._folder.remove(_RECORD)
             return
-        rotating = self.is_rotating if is_rotating is None else is_rotating
-        record = {"codec": NAME, "keys": list(key_ids), "rotating": rotating}
-        self._folder.replace(_RECORD, json.dumps(record).encode() + b"\n")
+        record = Record(key_ids, bool(key_ids) and (old.rotating if is_rotating is None else is_rotating), next_id)
+        self._folder.replace(_RECORD, encode(record) + b"\n")
 
-    def _read(self) -> tuple[tuple[str, ...], bool]:
+    def read(self) -> Record:
+        """Return the record; an empty one if there is none.
+
+        Raises:
+            UserKeyError: It is damaged.
+        """
         try:
-            record = json.loads(self._folder.read(_RECORD))
-            key_ids = tuple(record["keys"])
-            if 1 <= len(key_ids) <= 2 and all(_ID.fullmatch(key_id) for key_id in key_ids):
-                return key_ids, bool(record.get("rotating"))
+            record = decode(self._folder.read(_RECORD), type=Record)
+            if record.keys or record.next:
+                return record
         except NotFoundError:
-            return (), False
-        except (ValueError, KeyError, TypeError):
+            return Record()
+        except ValueError:
             pass
         raise UserKeyError(f"{self.path} does not name the key of the index: restore it, or delete it and the index")
 
@@ -136,20 +150,27 @@ def find_key(key_id: str, what: str) -> Key:
     )
 
 
-def choose_key(place: KeyPlace) -> Key:
-    """Return the first key of the environment, or make a new one and keep it.
+def choose_key(place: KeyPlace, state: State) -> Key:
+    """Return the first key of the environment, or make a new one and keep it. Call it in the lock of the state.
+
+    A key is named in the state before it is made: where a change is cut short, the next one takes that key.
 
     Raises:
         UserKeyError: It cannot be kept there, or the environment does not hold keys.
     """
     if keys := Key.read_environment():
         return keys[0]
-    key = Key(os.urandom(32))
+    try:
+        key = find_key(state.read().next or "none", "the index")
+    except UserKeyError:
+        key = Key(os.urandom(32))
+        state.write(*state.key_ids, next_id=key.id)
     if place == "keyring":
         _write_keyring(key)
     try:
-        # An empty file says that the keyring has a key of this id: it lists none.
-        _open_folder().replace(key.id, b"" if place == "keyring" else f"{key.secret.hex()}\n".encode())
+        with SafeFolder.locate_data().lock("keys.lock"):  # other workspaces make keys too
+            # An empty file says that the keyring has a key of this id: it lists none.
+            _open_folder().replace(key.id, b"" if place == "keyring" else f"{key.secret.hex()}\n".encode())
     except WriteError as error:
         raise UserKeyError(f"the key cannot be kept: {error}, or set OPENCLAW_MEMORY_HOME to another folder") from error
     return key
@@ -193,30 +214,24 @@ def _read_file(key_id: str) -> Key | None:
     return key
 
 
-def _load_keyring() -> ModuleType | None:
-    with suppress(ImportError):
-        import keyring
-
-        return keyring
-    return None
-
-
 def _read_keyring(key_id: str) -> Key | None:
     """Read a key of the keyring; None where it is not there, or where no keyring can be asked."""
-    if (ring := _load_keyring()) is None:
-        return None
     try:
-        text = ring.get_password(SERVICE, key_id)
+        import keyring
+
+        text = keyring.get_password(SERVICE, key_id)
     except Exception:  # noqa: BLE001 - each keyring has errors of its own, and none of them finds the key
         return None
     return None if text is None else Key(bytes.fromhex(text))
 
 
 def _write_keyring(key: Key) -> None:
-    if (ring := _load_keyring()) is None:
-        raise UserKeyError("keys in the keyring need the package keyring: pip install keyring")
     try:
-        ring.set_password(SERVICE, key.id, key.secret.hex())
+        import keyring
+
+        keyring.set_password(SERVICE, key.id, key.secret.hex())
+    except ImportError as error:
+        raise UserKeyError("keys in the keyring need the package keyring: pip install keyring") from error
     except Exception as error:
         raise UserKeyError(
             f'the key cannot be kept in the keyring ({error}): unlock it, or set plugins.encryption.keys = "file"'

@@ -233,9 +233,7 @@ async def _await_answer(ask: AsyncAsk, prompt: str, seconds: float) -> tuple[obj
         finished, _ = await asyncio.wait({task}, timeout=seconds)
     finally:
         task.cancel()
-    if not finished or task.cancelled():
-        return None, _LATE
-    return task.result()
+    return (None, _LATE) if not finished or task.cancelled() else task.result()
 
 
 def _describe_answer(answer: object) -> str:

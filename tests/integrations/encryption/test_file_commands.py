@@ -149,11 +149,8 @@ def test_a_command_that_is_killed_leaves_the_text_in_one_readable_file(run, tmp_
         for file in (folder / "memory").glob("health.md*"):
             file.unlink()
         (folder / "memory" / before).write_bytes(original)
-        ended = subprocess.run(
-            [sys.executable, "-c", CHILD, str(at), command, "-w", str(folder), f"memory/{before}"],
-            check=False,
-            capture_output=True,
-        ).returncode
+        arguments = [sys.executable, "-c", CHILD, str(at), command, "-w", str(folder), f"memory/{before}"]
+        ended = subprocess.run(arguments, check=False, capture_output=True).returncode
         names = notes(folder)
         assert len(names) == 1, names
         with Memory.open(folder, embedder=None, config=MemoryConfig()) as memory:

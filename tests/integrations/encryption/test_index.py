@@ -165,13 +165,9 @@ def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes
     (locate_user_data() / "keys" / key).unlink()
     store = open_store(filled, ENCRYPTED)
     for call in (
-        store.read_meta,
-        lambda: store.get_chunks([1]),
-        lambda: store.search_text(["all"], 5),
-        store.describe,
-        store.verify,
-        lambda: store.remove_files(["memory/0.md"]),
-    ):
+        store.read_meta, lambda: store.get_chunks([1]), lambda: store.search_text(["all"], 5),
+        store.describe, store.verify, lambda: store.remove_files(["memory/0.md"]),
+    ):  # fmt: skip
         with pytest.raises(UserKeyError, match=key):
             call()
     assert store.describe(counts=False).exists
@@ -184,7 +180,8 @@ def test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes
 
 
 def test_another_key_does_not_open_it_and_that_is_damage(filled):
-    State(filled.parent).write(keys.choose_key("file").id)
+    other = State(filled.parent)
+    other.write(keys.choose_key("file", other).id)
     with closing(open_store(filled)) as store, pytest.raises(CorruptIndexError):
         store.read_meta()
 

@@ -16,7 +16,7 @@ from typing import Any
 import processes
 import pytest
 from damages import DAMAGES, bit_flip
-from encrypted import ENCRYPTED, key_of, open_store
+from encrypted import ENCRYPTED, kept_keys, key_of, open_store
 from index_files import copy_workspace, index_file, index_folder
 from openclaw_memory_encryption import AgeCodec, decrypt_index, encrypt_index, rotate_index_key
 from openclaw_memory_encryption.keys import State
@@ -254,10 +254,9 @@ def before(notes: Path, change: str) -> Path:
 
 @pytest.mark.fault(38)
 @needs_strace
-@pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
-@pytest.mark.sampled(1)
+@pytest.mark.parametrize("is_all", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the_new_and_is_finished(
-    tmp_path, before, change, most
+    tmp_path, before, change, is_all
 ):
     code = CHANGE.format(change=CHANGES[change].__name__)
     old, right = key_of(before), content(before)
@@ -266,14 +265,12 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
     assert calm.returncode == 0, calm.stderr
     found = list(points((tmp_path / "calls").read_text(encoding="utf-8")))
     assert {"pwrite64", "fsync", "rename", "unlink"} <= {call for call, _ in found}
-    # The last ones are those that matter: the names of the keys, the rename, and the name of the one that is left.
-    at = (
-        found
-        if most is None
-        else sorted({*found[:: max(1, len(found) // most)], *found[-8::3], found[-1]}, key=found.index)
-    )
+    renames = (point for point in found if point[0] == "rename")
+    at = found if is_all else sorted({found[0], *renames, *found[-8::3], found[-1]}, key=found.index)
 
-    def killed_at(point: tuple[str, int]) -> bool:
+    there = kept_keys()
+
+    def killed_at(point: tuple[str, int]) -> tuple[str | None, str | None]:
         call, number = point
         notes = copy_workspace(before, tmp_path / f"{call}-{number}")
         index = index_file(notes)
@@ -293,10 +290,12 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
         assert not list(index.parent.glob("*.rebuild-*"))
         assert after is None or telling(index.parent) == []
         shutil.rmtree(notes)
-        return now != old
+        return now, after
 
     with ThreadPoolExecutor(2) as pool:
-        assert set(pool.map(killed_at, at)) == {False, True}
+        ends = list(pool.map(killed_at, at))
+    assert {now != old for now, _ in ends} == {False, True}
+    assert kept_keys() - there == {key for end in ends for key in end} - {old, None}, "a key belongs to nothing"
 
 
 # --- many processes

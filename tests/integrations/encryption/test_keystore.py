@@ -1,17 +1,23 @@
 """Keys: made, kept for their owner alone, found by id where they are, and never used themselves."""
 
 import os
+from pathlib import Path
 
 import keyring
 import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError
-from openclaw_memory_encryption.keys import choose_key, find_key, list_keys
+from openclaw_memory_encryption import keys
+from openclaw_memory_encryption.keys import State, find_key, list_keys
 
 from openclaw_memory.errors import UserKeyError
 from openclaw_memory.security.keys import VARIABLE, Key
 
 SECRET = bytes(range(32))
+
+
+def choose_key(place):
+    return keys.choose_key(place, State(Path("notes")))
 
 
 class Ring(KeyringBackend):
@@ -54,6 +60,7 @@ def place(tmp_path, monkeypatch):
 
 def test_a_new_key_is_kept_for_its_owner_alone_and_found_by_its_id(place):
     key = choose_key("file")
+    assert choose_key("file") == key  # while nothing is encrypted with it
     assert os.stat(place / key.id).st_mode & 0o777 == 0o600
     assert os.stat(place).st_mode & 0o777 == 0o700
     assert find_key(key.id, "the index") == key
@@ -62,7 +69,8 @@ def test_a_new_key_is_kept_for_its_owner_alone_and_found_by_its_id(place):
 
 def test_a_key_in_the_keyring_is_found_by_its_id_and_in_no_file(place):
     keyring.set_keyring(Ring())
-    key = choose_key("keyring")
+    key = choose_key("file")
+    assert choose_key("keyring") == key
     assert (place / key.id).read_bytes() == b""  # it says that there is such a key, which the keyring cannot list
     assert find_key(key.id, "the index") == key
     assert list_keys() == (key,)

@@ -12,10 +12,7 @@ from openclaw_memory.errors import SealedFileError
 ENCRYPTED = with_settings(enabled=True, transcripts=True, snapshots=True)
 pytestmark = pytest.mark.usefixtures("with_key")
 PATH = "sessions/s1.jsonl.age"
-SAID = [
-    {"role": "user", "content": "The marmalade is in the cellar."},
-    {"role": "assistant", "content": "Noted: the cellar."},
-]
+TEXTS = {"user": "The marmalade is in the cellar.", "assistant": "Noted: the cellar."}
 
 
 @pytest.fixture
@@ -26,15 +23,15 @@ def memory(folder):
 
 def talk(memory):
     log = memory.sessions.log("s1")
-    for one in SAID:
-        log.append(one["role"], one["content"])
+    for role, text in TEXTS.items():
+        log.append(role, text)
     return log
 
 
 def test_a_transcript_is_encrypted_where_the_settings_say_so(memory, folder):
     log = talk(memory)
     assert log.path == PATH
-    assert [one["content"] for one in log.read_messages()] == [one["content"] for one in SAID]
+    assert [one["content"] for one in log.read_messages()] == [*TEXTS.values()]
     lines = age.unseal((folder / PATH).read_bytes(), [KEY], PATH).split(b"\n")
     assert [json.loads(line)["type"] for line in lines[:-1]] == ["session", "message", "message"]
     assert log.size == sum(map(len, lines)) + len(lines) - 1
