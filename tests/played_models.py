@@ -1,12 +1,13 @@
-"""Play the hosted models of the documentation: a guide that imports `played` answers from what its model is shown."""
+"""Models that take the place of hosted ones in the documentation: they answer from what they are shown."""
 
 import json
 import re
-import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import langchain_openclaw_memory.testing as langchain
 import llama_index_openclaw_memory.testing as llama_index
+
+from openclaw_memory.conversation import get_text
 
 CITATION = re.compile(r"\[(\S+#\S+)(?: \w+)?\]$")
 
@@ -61,7 +62,19 @@ def reply_in_llama_index(messages, tools):
     return adapt(llama_index.make_call, reply(roles, list(tools)))
 
 
+def complete(messages, tools=None, **_):
+    """Reply as the client of OpenAI does."""
+    roles = [(message["role"], get_text(message)) for message in messages]
+    said = reply(roles, [tool["function"]["name"] for tool in tools or ()])
+    message = {"role": "assistant", "content": said}
+    if isinstance(said, tuple):
+        called = {"name": said[0], "arguments": json.dumps(said[1])}
+        message = {"role": "assistant", "tool_calls": [{"id": "call", "type": "function", "function": called}]}
+    return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(to_dict=lambda: message))])
+
+
 played = langchain.ScriptedChatModel(script=reply_in_langchain, profile={"max_input_tokens": 200_000})
-service = ModuleType("llama_index.llms.openai")
-service.OpenAI = lambda **_: llama_index.ScriptedLLM(script=reply_in_llama_index)
-sys.modules[service.__name__] = service
+client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=complete)))
+SERVICES = {name: ModuleType(name) for name in ("openai", "llama_index.llms.openai")}
+SERVICES["openai"].OpenAI = lambda: client
+SERVICES["llama_index.llms.openai"].OpenAI = lambda **_: llama_index.ScriptedLLM(script=reply_in_llama_index)

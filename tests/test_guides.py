@@ -25,6 +25,7 @@ GUIDES = {
 # LlamaIndex looks at each attribute of an agent, old ones too; its Memory leaves a database open, its prompts a loop.
 THEIRS = [f"ignore::ResourceWarning:{module}" for module in ("aiosqlite.core", "asyncio.base_events", "socket")]
 THEIRS += ["ignore::DeprecationWarning:inspect"]
+PLAYED = "import sys\nfrom played_models import SERVICES, played\nsys.modules.update(SERVICES)\n"
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
 BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = {
@@ -44,7 +45,7 @@ def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_p
     script = tmp_path / "guide.py"
     code = "\n".join(code for code, _ in examples)
     if "gpt-5-mini" in code:  # played, so that no key is needed
-        code = "from played_models import played\n" + code.replace('init_chat_model("openai:gpt-5-mini")', "played")
+        code = PLAYED + code.replace('init_chat_model("openai:gpt-5-mini")', "played")
     script.write_text(code, encoding="utf-8")
     places = os.pathsep.join(str(ROOT / name) for name in ("", "adapters", "integrations", "tests"))
     environment = {**os.environ, "PYTHONPATH": places, "PYTHONUTF8": "1"}

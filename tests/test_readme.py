@@ -5,13 +5,11 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from adapter_readmes import EXAMPLE, check_links
 from every_command import COMMANDS
-from langchain_openclaw_memory.testing import ScriptedChatModel, make_call
-from llama_index_openclaw_memory.testing import ScriptedLLM
+from played_models import SERVICES, played
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -19,21 +17,12 @@ EXAMPLES = EXAMPLE.findall(README)
 TYPED = re.findall(r"^openclaw-memory (.+?)(?: +#.*)?$", README, re.MULTILINE)
 
 
-def cite(request):
-    """Search with the question, then answer with the citation that the tool showed."""
-    last = request.messages[-1].text
-    found = re.search(r"memory/\S+?#L3", last)
-    return f"On Friday ({found[0]})." if found else make_call("memory_search", query=last)
-
-
 def test_the_examples_run_in_their_order_and_print_what_the_readme_says(tmp_path, monkeypatch, capfd):
-    service = ModuleType("llama_index.llms.openai")
-    service.OpenAI = lambda **_: ScriptedLLM(script=lambda *_: "On Friday.")
-    monkeypatch.setitem(sys.modules, service.__name__, service)
+    for name, service in SERVICES.items():
+        monkeypatch.setitem(sys.modules, name, service)
     monkeypatch.chdir(tmp_path)
-    model = ScriptedChatModel(script=cite, profile={"max_input_tokens": 200_000})
     code = "\n".join(code for code, _ in EXAMPLES).replace('"openai:gpt-5-mini"', "played")
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme", "played": model})
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme", "played": played})
     assert capfd.readouterr() == ("".join(printed for _, printed in EXAMPLES), "")
 
 

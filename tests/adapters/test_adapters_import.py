@@ -1,12 +1,14 @@
 """What importing the packages of the adapters loads, and what they say where their frameworks are missing."""
 
 import re
+import sys
 from pathlib import Path
 
 import langchain_openclaw_memory
 import llama_index_openclaw_memory
 import pytest
-from adapter_readmes import check_arguments, check_links, check_names
+from adapter_readmes import check_arguments, check_examples, check_links, check_names
+from played_models import SERVICES, played
 from uninstalled import run_without
 
 PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
@@ -29,6 +31,16 @@ def test_the_readme_shows_every_name_and_the_arguments_that_signatures_have(pack
     check_names(readme, package.__all__)
     check_links(readme)
     check_arguments(package.__name__, readme)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_examples_of_a_readme_run_in_their_order_and_print_what_it_says(tmp_path, monkeypatch, package):
+    for name, service in SERVICES.items():
+        monkeypatch.setitem(sys.modules, name, service)
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(package.__file__).parent / "README.md").read_text(encoding="utf-8")
+    check_examples(readme.replace('init_chat_model("openai:gpt-5-mini")', "played"), {"played": played})
 
 
 @pytest.mark.parametrize("package", PACKAGES)
