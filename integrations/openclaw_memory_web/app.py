@@ -116,8 +116,8 @@ class Latest(Generic[_Value]):
         """Return the value."""
         if self._seconds <= LONG_SECONDS or not self._good_until:
             self.renew()
-        elif time.monotonic() >= self._good_until and self._lock.acquire(blocking=False):
-            threading.Thread(target=self._renew_aside, daemon=True).start()
+        elif time.monotonic() >= self._good_until:
+            threading.Thread(target=self.renew_aside, daemon=True).start()
         return self._value
 
     def renew(self) -> None:
@@ -127,10 +127,12 @@ class Latest(Generic[_Value]):
         self._seconds = time.monotonic() - started
         self._good_until = started + self._seconds * (1 + LASTS)
 
-    def _renew_aside(self) -> None:
-        with suppress(OpenClawMemoryError):  # the last value is shown until it can be made again
-            self.renew()
-        self._lock.release()
+    def renew_aside(self) -> None:
+        """Make the value again, unless another thread does."""
+        if self._lock.acquire(blocking=False):
+            with suppress(OpenClawMemoryError):  # the last value is shown until it can be made again
+                self.renew()
+            self._lock.release()
 
 
 class _Pages:
@@ -140,8 +142,7 @@ class _Pages:
         self.memory, self.scan, self.status = memory, Latest(memory.workspace.scan), Latest(memory.status)
         self.days = Latest(partial(_list_days, memory))
         if len(self.scan.get().files) > READ:
-            self.status.renew()
-            self.days.renew()
+            threading.Thread(target=self.days.renew_aside, daemon=True).start()
         self.templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,

@@ -18,7 +18,6 @@ from openclaw_memory.types import SearchResult
 Span = tuple[int, int]  # the first and the last line, 1-based
 _RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
 _BREAKS = {"softbreak", "hardbreak"}
-_FRONT = "---"
 _WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 _LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
 
@@ -116,9 +115,9 @@ def _read_wikilink(state: Any, silent: bool) -> bool:
 def _split_front_matter(text: str) -> tuple[int, str]:
     """Return how many lines of fields are above a text, and the text below them."""
     lines = text.split("\n")
-    if lines[0].rstrip() != _FRONT:
+    if lines[0].rstrip() != "---":
         return 0, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FRONT), 0)
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
     return (end + 1, "\n".join(lines[end + 1 :])) if end else (0, text)
 
 
