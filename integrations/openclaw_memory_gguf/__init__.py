@@ -62,9 +62,8 @@ class GgufModel:
             EmbedderError: It has another name, or llama.cpp cannot load it.
         """
         if missing := [package for package in ("xllamacpp", "huggingface_hub") if find_spec(package) is None]:
-            needed = " and ".join(missing)
             raise MissingExtraError(
-                f'a GGUF file needs {needed}: pip install ".[gguf]" in a checkout of openclaw_memory'
+                f'a GGUF file needs {missing[0]}: pip install ".[gguf]" in a checkout of openclaw_memory'
             )
         if not name.startswith("hf:"):
             return cls(Path(name), options["device"])
@@ -73,8 +72,7 @@ class GgufModel:
         from huggingface_hub import hf_hub_download
 
         source = {"revision": options["revision"], "cache_dir": options["cache_folder"]}
-        path = hf_hub_download(*match.groups(), **source, local_files_only=not is_online)
-        return cls(Path(path), options["device"])
+        return cls(Path(hf_hub_download(*match.groups(), **source, local_files_only=not is_online)), options["device"])
 
     def __init__(self, path: Path, device: str | None) -> None:
         """Take a file, and `"cpu"` or None for a GPU if there is one."""
@@ -94,6 +92,11 @@ class GgufModel:
 
         rows = self._ask("/v1/embeddings", {"input": [(prompt + text).strip() for text in texts]})["data"]
         return np.array([row["embedding"] for row in rows]), [None] * len(texts)
+
+    def close(self) -> None:
+        """End the process; the next text starts another one."""
+        if self._process is not None:
+            self._process.__exit__(None, None, None)
 
     def _ask(self, path: str, body: Any = None) -> Any:
         if self._process is None or self._process.poll() is not None:
@@ -139,8 +142,7 @@ def serve() -> None:
     params.model.path, params.api_keys = settings["path"], [settings["key"]]
     params.embedding, params.ui, params.verbosity = True, False, 1
     params.n_ctx = params.n_batch = params.n_ubatch = MAX_TOKENS
-    if settings["device"] == "cpu":
-        params.n_gpu_layers = 0
+    params.n_gpu_layers = 0 if settings["device"] == "cpu" else -1
     server = xllamacpp.Server(params)
     os.write(output, server.listening_address.removeprefix("http://").encode() + b"\n")
     sys.stdin.read()

@@ -147,8 +147,7 @@ class LocalEmbedder:
             raise EmbedderError(f"dims must be from 1 to {width}, what {name} has, not {dims}")
         self.dims = dims or width
         settings = repr((model.fingerprint, model.limit, prompts)).encode("utf-8", "surrogatepass")
-        digest = blake2b(settings, digest_size=8).hexdigest()
-        self.identity = f"{self.provider}:{self.dims}:{digest}"
+        self.identity = f"{self.provider}:{self.dims}:{blake2b(settings, digest_size=8).hexdigest()}"
 
     def embed_query(self, text: str) -> Vector:
         return self._embed([text], as_query=True)[0][0]  # type: ignore[no-any-return]
@@ -157,7 +156,9 @@ class LocalEmbedder:
         return self._embed(texts, as_query=False)[0]
 
     def close(self) -> None:
-        """Do nothing: the model is freed with this object."""
+        """End the process of a GGUF model, until the next text; other models are freed with this object."""
+        if close := getattr(self._loaded, "close", None):
+            close()
 
     def _embed(self, texts: Sequence[str], *, as_query: bool) -> tuple[Matrix, list[TokenVectors | None]]:
         """Return the vectors of texts, and of the tokens of each if `_encode` gives them."""

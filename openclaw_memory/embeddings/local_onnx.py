@@ -198,7 +198,6 @@ def _digest_file(path: Path) -> str:
     for file in (path, path.with_name(f"{path.name}_data"), path.with_name(f"{path.name}.data")):
         if file.exists():
             content = np.memmap(file, np.uint8, "r")
-            digest.update(
-                len(content).to_bytes(8, "little") + content[:: max(1, len(content) // FILE_SAMPLES)].tobytes()
-            )
+            samples = content[:: max(1, len(content) // FILE_SAMPLES)]
+            digest.update(len(content).to_bytes(8, "little") + samples.tobytes())
     return digest.hexdigest()

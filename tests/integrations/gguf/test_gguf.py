@@ -1,6 +1,5 @@
 """GGUF files of provider `local`: a small model with random weights, run by llama.cpp in a process of its own."""
 
-import gc
 import shutil
 import signal
 import struct
@@ -112,10 +111,8 @@ def test_llama_cpp_that_dies_costs_what_it_was_at_work_on_and_ends_with_its_embe
         with pytest.raises(EmbedderError, match=r"llama\.cpp broke off .*started again for the next text"):
             asked.result()
     assert np.array_equal(embedder.embed_query("coffee"), before)
-    process = get_process(embedder)
-    del embedder, asked
-    gc.collect()  # the error has it
-    assert process.wait(9) == 0
+    embedder.close()
+    assert get_process(embedder).poll() == 0
 
 
 def test_llama_cpp_ends_with_a_program_that_is_killed(file):
