@@ -6,9 +6,9 @@ from faults.matrix import FAULTS, TESTS, Outcomes, find_proofs, missing, table
 
 MODEL = (TESTS.parent / "docs" / "explanation" / "threat-model.md").read_text(encoding="utf-8")
 PROMISED = MODEL.partition("\n## ")[2].partition("\n## What is not promised\n")[0]
-PROMISES = [promise for section in PROMISED.split("\n## ") for promise in section.split("\n- ")[1:]]
-# A footnote: its name, and the tests that it lists.
-NOTES = dict(re.findall(r"^\[\^(\S+)\]: (.+(?:\n    .+)*)", MODEL, re.MULTILINE))
+# A promise is an item of a list that opens with its name in bold.
+PROMISES = re.findall(r"^- (?:\*\*([^*]+?)\.?\*\*)?", PROMISED, re.MULTILINE)
+PROOFS = [line.split("\t") for line in (TESTS / "faults" / "promises.tsv").read_text(encoding="utf-8").splitlines()[1:]]
 
 
 def test_each_fault_is_there_once_and_has_marked_tests():
@@ -37,13 +37,7 @@ def test_a_row_whose_proof_failed_is_not_held():
 
 
 # --- the threat model
-def test_each_promise_names_its_tests_which_exist():
-    used = set()
-    for promise in PROMISES:
-        names = set(re.findall(r"\[\^(\S+?)\]", promise))
-        assert names, f"a promise ends with a footnote that lists its tests: {promise}"
-        used |= names
-    tests = {name: tuple(re.findall(r"`([^`]+)`", note)) for name, note in NOTES.items()}
-    assert used == tests.keys()
-    assert all(tests.values())
-    assert {name: absent for name, listed in tests.items() if (absent := missing(listed))} == {}
+def test_each_promise_has_tests_which_exist():
+    assert len(PROMISES) == len(set(PROMISES))
+    assert set(PROMISES) == {promise for promise, _ in PROOFS}
+    assert missing(tuple(test for _, test in PROOFS)) == []
