@@ -34,47 +34,43 @@ def reply(messages, tools):
     if tools == ["memory_append"]:
         facts = re.findall(r"^User: Remember: (.*)", text, re.MULTILINE)
         return ("memory_append", {"text": "\n".join(facts)}) if facts and role != "tool" else "NO_REPLY"
-    asked = [
-        line for role, text in messages if role != "tool" for line in re.findall(r"[^\n:]*\?$", text, re.MULTILINE)
-    ]
-    if role == "tool":
+    said = "\n".join(text for role, text in messages if role != "tool")
+    question = (re.findall(r"[^\n:]*\?$", said, re.MULTILINE) or [""])[-1].strip()
+    if role != "tool" and (noted := re.match("Please note that (.*)", text)) and "memory_append" in tools:
+        return ("memory_append", {"text": noted[1]})
+    if role == "tool" and "results" in text:
         text = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(text)["results"])
     elif not re.search(r"\?\s*(Answer: )?$", text):
         return "Noted."
-    shown = find_line(asked[-1].strip(), text)
+    shown = find_line(question, text)
     if "Never directly reference" in messages[0][1]:  # LlamaIndex's prompt for query engines
         shown = shown.partition(" [")[0]
-    can_search = "memory_search" in tools and role != "tool"
-    return shown or (("memory_search", {"query": asked[-1].strip()}) if can_search else "I do not know.")
-
-
-def adapt(make_call, said):
-    return make_call(said[0], **said[1]) if isinstance(said, tuple) else said
+    return shown or (("memory_search", {"query": question}) if "memory_search" in tools and role != "tool" else "?")
 
 
 def reply_in_langchain(request):
-    roles = [({"human": "user"}.get(message.type, message.type), message.text) for message in request.messages]
-    return adapt(langchain.make_call, reply(roles, request.tools))
+    said = reply([(message.type, message.text) for message in request.messages], request.tools)
+    return said if isinstance(said, str) else langchain.make_call(said[0], **said[1])
 
 
 def reply_in_llama_index(messages, tools):
-    roles = [(message.role.value, message.content or "") for message in messages]
-    return adapt(llama_index.make_call, reply(roles, list(tools)))
+    said = reply([(message.role.value, message.content or "") for message in messages], list(tools))
+    return said if isinstance(said, str) else llama_index.make_call(said[0], **said[1])
 
 
-def complete(messages, tools=None, **_):
-    """Reply as the client of OpenAI does."""
-    roles = [(message["role"], get_text(message)) for message in messages]
-    said = reply(roles, [tool["function"]["name"] for tool in tools or ()])
-    message = {"role": "assistant", "content": said}
-    if isinstance(said, tuple):
+def reply_in_openai(messages, tools=None, **_):
+    said = reply(
+        [(each["role"], get_text(each)) for each in messages], [each["function"]["name"] for each in tools or ()]
+    )
+    answer = {"role": "assistant", "content": said}
+    if not isinstance(said, str):
         called = {"name": said[0], "arguments": json.dumps(said[1])}
-        message = {"role": "assistant", "tool_calls": [{"id": "call", "type": "function", "function": called}]}
-    return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(to_dict=lambda: message))])
+        answer = {"role": "assistant", "tool_calls": [{"id": "call", "type": "function", "function": called}]}
+    return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(to_dict=lambda: answer))])
 
 
 played = langchain.ScriptedChatModel(script=reply_in_langchain, profile={"max_input_tokens": 200_000})
-client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=complete)))
+client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=reply_in_openai)))
 SERVICES = {name: ModuleType(name) for name in ("openai", "llama_index.llms.openai")}
 SERVICES["openai"].OpenAI = lambda: client
 SERVICES["llama_index.llms.openai"].OpenAI = lambda **_: llama_index.ScriptedLLM(script=reply_in_llama_index)
