@@ -227,7 +227,8 @@ class Memory:
         Args:
             force: Rebuild the index from the files.
             progress: Called between transactions. An exception of it ends the sync, and the index stays as it was.
-            wait: How many seconds to wait for another sync; as long as it takes where None.
+            wait: How many seconds to wait for another sync; as long as it takes where None. Vectors that a slow embedder
+                is still making after that are left to it.
 
         Raises:
             WorkspaceError: The folder has gone; nothing is removed from the index.

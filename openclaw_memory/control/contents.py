@@ -113,10 +113,9 @@ def lock_any(workspace: Workspace, place: Place) -> AbstractContextManager[None]
 
 def is_sealed(workspace: Workspace, path: str) -> bool:
     """Return whether a file is sealed; False if it cannot be read."""
-    try:
+    with suppress(OpenClawMemoryError, OSError):
         return path.endswith(SUFFIX) or workspace.files.is_sealed(locate_any(workspace, path))
-    except (OpenClawMemoryError, OSError):
-        return False
+    return False
 
 
 def _read_note(

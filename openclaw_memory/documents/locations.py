@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,8 +15,7 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.service import IndexService
-    from openclaw_memory.types import Store
+    from openclaw_memory.indexing.service import IndexService, Prepare
     from openclaw_memory.workspace.document_cache import DocumentCache
 
 
@@ -65,7 +64,7 @@ class DocumentLocations:
         indexed = self._find_indexed(names, self._followed[1]) if self.is_followed else None
         return indexed if indexed is not None else documents.find_paths(self._cache, names)
 
-    def sync(self, was_followed: bool, changed: Iterable[str], prepare: Callable[[Store], None] | None = None) -> None:
+    def sync(self, was_followed: bool, changed: Iterable[str], prepare: Prepare = lambda _: None) -> None:
         """Have the index follow files that were just written or removed.
 
         Args:

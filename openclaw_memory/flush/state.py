@@ -163,10 +163,9 @@ def _parse(entry: object) -> SessionState:
 
 
 def _format_milliseconds(milliseconds: float) -> str | None:
-    try:
+    with suppress(ValueError, OverflowError, OSError):  # no calendar has this moment
         return format_time(datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC))
-    except (ValueError, OverflowError, OSError):  # no calendar has this moment
-        return None
+    return None
 
 
 class FlushCycle:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -55,6 +55,7 @@ DELETED = "the index was deleted, and was built again"
 
 _Result = TypeVar("_Result")
 ShowProgress: TypeAlias = Callable[[Progress], None]
+Prepare: TypeAlias = Callable[[Store], None]
 
 
 class IndexState(NamedTuple):
@@ -297,12 +298,13 @@ class IndexService:
         progress: ShowProgress | None = None,
         wait: float | None = None,
         reason: str = "write",
-        prepare: Callable[[Store], None] | None = None,
+        prepare: Prepare = lambda _: None,
         only_written: bool = False,
     ) -> SyncReport:
         """Sync, building a damaged index again; see `Memory.sync`.
 
-        `reason` is its cause, for the status: "manual" and "vectors" wait for the vectors of a slow embedder.
+        `reason` is its cause, for the status: "manual" and "vectors" wait for the vectors of a slow embedder, a manual
+        one no longer than `wait` for those that are under way.
         `prepare` is called with the store first, while no other process can change it. With `only_written` it is enough
         to index the files that were written here, if all of them are known; text that leaves the index is erased from
         its bytes a little later then.
@@ -311,7 +313,15 @@ class IndexService:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
         self.check_open()
         self._make_place()
-        with self.store().lock("sync", wait, self._make_notify(progress)) as is_alone:
+        waits = reason in {"manual", "vectors"}
+        lock = partial(self.store().lock, wait=wait, notify=self._make_notify(progress))
+        with ExitStack() as locks:
+            if reason == "manual" and self.embedders.has_interim:
+                try:
+                    locks.enter_context(lock("vectors"))
+                except SyncBusyError:  # another sync makes the vectors, and no text is embedded twice
+                    waits = False
+            is_alone = locks.enter_context(lock("sync"))
             begin, started = self._staleness.mark, time.time()
             self._sync_thread = threading.get_ident()
             if force:
@@ -319,7 +329,7 @@ class IndexService:
             try:
                 if only_written and (written := self._sync_written(prepare)) is not None:
                     return written
-                work = partial(self._sync_once, force, progress, is_alone, prepare, reason in {"manual", "vectors"})
+                work = partial(self._sync_once, force, progress, is_alone, prepare, waits)
                 report, recovered = self.run_recovering(work, is_locked=True)
             except BaseException as error:
                 self._staleness.record_failure()
@@ -337,17 +347,11 @@ class IndexService:
                 self._sync_thread = None
 
     def _sync_once(
-        self,
-        force: bool,
-        progress: ShowProgress | None,
-        is_alone: bool,
-        prepare: Callable[[Store], None] | None,
-        waits: bool,
+        self, force: bool, progress: ShowProgress | None, is_alone: bool, prepare: Prepare, waits: bool
     ) -> SyncReport:
         from openclaw_memory.indexing.sync import sync
 
-        if prepare is not None:
-            prepare(self.store())
+        prepare(self.store())
         if self._suspects:
             self._forget_suspects(self.store())
         parts = self._gather_parts(progress, force=force, waits=waits)
@@ -385,7 +389,7 @@ class IndexService:
             return EmbeddingCache(locate_cache(), name, max_entries) if max_entries else None
         return None
 
-    def _sync_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
+    def _sync_written(self, prepare: Prepare) -> SyncReport | None:
         """Index the files that were written here; None if that takes a whole sync, or has not ended well."""
         from openclaw_memory.indexing.sync import sync_paths
 
@@ -395,8 +399,7 @@ class IndexService:
             return None
         with suppress(CorruptIndexError, IndexReplacedError):  # a whole sync builds the index again
             parts = self._gather_parts(waits=False)
-            if prepare is not None:
-                prepare(parts.store)
+            prepare(parts.store)
             report = sync_paths(parts, chain.from_iterable(paths))
             if report is None or not report.ok or report.skipped:
                 return None

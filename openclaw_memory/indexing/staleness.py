@@ -239,10 +239,9 @@ def format_moment(seconds: float) -> str:
 
 
 def _load(store: Store, name: str, kind: type[_Record]) -> _Record | None:
-    try:
+    with suppress(msgspec.DecodeError):
         return msgspec.json.decode(store.get_meta(name) or "null", type=kind)
-    except msgspec.DecodeError:
-        return None
+    return None
 
 
 def _list_reasons(files: Iterable[Skipped]) -> dict[str, str]:

@@ -166,10 +166,8 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch):
     providers = {"openai": {"model": "small", "dimensions": 3}}
     make_selector("default", EmbeddingConfig(provider="openai", model="big", providers=providers)).load()
     make_selector("openai", EmbeddingConfig(providers=providers, batch_size=5)).load()
-    assert calls == [
-        {"model": "big", "max_items": 9, "dimensions": 3},
-        {"model": "small", "max_items": 5, "dimensions": 3},
-    ]
+    expected = [("big", 9), ("small", 5)]
+    assert calls == [{"model": model, "max_items": items, "dimensions": 3} for model, items in expected]
 
 
 def test_how_many_requests_run_at_once_is_an_option_of_the_provider():
@@ -365,7 +363,8 @@ def test_a_slow_model_that_fails_is_asked_again_for_the_vectors_that_it_did_not_
         assert len(service.embedded) == len({*service.embedded}) == 5
 
 
-def test_vectors_under_way_are_kept_when_a_memory_is_closed_and_another_one_makes_the_rest(open_slow):
+@pytest.mark.parametrize("call", [Memory.close, Memory.sync, partial(Memory.sync, wait=0)])
+def test_vectors_under_way_are_made_once_when_a_memory_is_closed_or_synced_meanwhile(open_slow, call):
     service = Service()
     service.may_answer.clear()
     with open_slow(service) as second:
@@ -374,6 +373,7 @@ def test_vectors_under_way_are_kept_when_a_memory_is_closed_and_another_one_make
             eventually(lambda: service.asked)
             second.search("boiler")
             threading.Timer(0.2, service.may_answer.set).start()
+            call(memory)
         eventually(lambda: second.search("boiler").provider == "wanted")
     assert len(service.embedded) == len({*service.embedded}) == 5
 
