@@ -28,6 +28,7 @@ from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
 from openclaw_memory.text import parse_day
+from openclaw_memory.types import MemoryFile
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
 
@@ -150,7 +151,7 @@ class _Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN}
+        self.templates.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN, "LINES": LINES}
 
     def make_endpoint(self, answer: Callable[[_Request], Response]) -> Callable[[Request], Response]:
         """Return the endpoint of a page, run in a thread; an error of the library is a page."""
@@ -183,7 +184,7 @@ def show_note(request: _Request) -> Response:
     """Show a note or a transcript, with the cited lines marked."""
     path, cited = request.get_text("path"), parse_spans(request.get_text("lines"))
     if path.startswith("[["):
-        return request.redirect(_follow_wikilink(request.memory, path))
+        return request.redirect(_follow_wikilink(request.memory, request.pages.scan.get().files, path))
     first = cited[0][0] if cited else 1
     start = request.get_number("from", (first - 1) // LINES * LINES + 1)
     excerpt = request.memory.get(path, start=start, lines=LINES)
@@ -196,7 +197,6 @@ def show_note(request: _Request) -> Response:
         record=_record_at(request.memory, excerpt.path),
         lines=number_lines(excerpt.text, excerpt.start_line, cited) if is_source else (),
         html="" if is_source else render(excerpt.text, excerpt.start_line, cited, partial(_resolve_link, excerpt.path)),
-        before=max(1, start - LINES) if start > 1 else None,
         edited=(first, max(last for _, last in cited)) if cited else (excerpt.start_line, excerpt.end_line),
         marked=f"{excerpt.path}#{','.join(f'L{start}-L{end}' for start, end in cited)}",
     )
@@ -333,12 +333,18 @@ def make_address(path: str, lines: str = "", view: str = "") -> str:
     return f"/note?{urlencode(fields, safe='/', quote_via=quote)}" + (f"#L{first[0][0]}" if first else "")
 
 
-def _follow_wikilink(memory: Memory, link: str) -> str:
-    """Return the address of the note that a wikilink names, or of the search for its name."""
+def _follow_wikilink(memory: Memory, files: Sequence[MemoryFile], link: str) -> str:
+    """Return the address of the note that a wikilink names, or of the search for its name.
+
+    Of many files, whose titles take long to read, only names are compared: a search finds a title.
+    """
     name = link.strip("[]").partition("|")[0].partition("#")[0]
     with suppress(OpenClawMemoryError):
         return make_address(memory.get(memory.workspace.locate(f"{name}.md").path, start=1, lines=1).path)
-    return make_address(note) if (note := memory.workspace.find_note(link)) else f"/?{urlencode({'q': name})}"
+    ending = f"/{name}.md".casefold()
+    matches = (file.path for file in files if file.path.casefold().endswith(ending))
+    note = next(matches, None) if len(files) > READ else memory.workspace.find_note(link)
+    return make_address(note) if note else f"/?{urlencode({'q': name})}"
 
 
 def _resolve_link(path: str, target: str) -> str:

@@ -94,17 +94,14 @@ class Guard:
             await _send_text(send_guarded, 405, "This page is read with GET, and its forms are sent with POST.")
 
     async def _enter(self, token: str, headers: dict[str, str], send: Any) -> None:
-        if self._is_known(headers):  # the address was opened once more, by the same browser
-            await send({"type": "http.response.start", "status": 200, "headers": _HTML})
-            await send({"type": "http.response.body", "body": _ENTERED})
-            return
-        if not (self._token and hmac.compare_digest(token.encode(), self._token.encode())):
-            await _send_text(send, 403, "This address was used already, or is not the one that was printed.")
-            return
-        self._token = ""
-        self._entered()
-        cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
-        start = [*_HTML, (b"set-cookie", cookie.encode())]
+        start = [*_HTML]
+        if not self._is_known(headers):  # else the address was opened once more, by the same browser
+            if not (self._token and hmac.compare_digest(token.encode(), self._token.encode())):
+                await _send_text(send, 403, "This address was used already, or is not the one that was printed.")
+                return
+            self._token = ""
+            self._entered()
+            start.append((b"set-cookie", f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict".encode()))
         await send({"type": "http.response.start", "status": 200, "headers": start})
         await send({"type": "http.response.body", "body": _ENTERED})
 

@@ -19,7 +19,6 @@ Span = tuple[int, int]  # the first and the last line, 1-based
 _RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
 _BREAKS = {"softbreak", "hardbreak"}
 _WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
-_LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
 
 
 def parse_spans(text: str) -> tuple[Span, ...]:
@@ -52,9 +51,10 @@ def number_result(result: SearchResult, query: str) -> list[Line]:
     for first, last in result.spans:
         numbers += [*([None] if numbers else []), *range(first, last + 1)]
     texts = result.snippet.split("\n")
-    # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold.
+    # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold; … stands
+    # for lines that were left out.
     return [
-        Line(None if text == _LEFT_OUT else number, mark_words(text, query))
+        Line(None if text == "…" else number, mark_words(text, query))
         for number, text in zip(numbers, texts, strict=False)
     ]
 
