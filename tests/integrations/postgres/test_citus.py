@@ -49,11 +49,10 @@ def test_every_unique_index_begins_with_the_tenant(connection):
 
 
 def list_guarded(connection):
-    rows = connection.execute(
+    return connection.execute(
         "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class "
-        "WHERE relnamespace = 'openclaw_memory'::regnamespace AND relkind = 'r'"
+        "WHERE relnamespace = 'openclaw_memory'::regnamespace AND relkind = 'r' ORDER BY relname::text COLLATE \"C\""
     ).fetchall()
-    return sorted(rows)
 
 
 def test_no_table_refers_to_another_and_each_has_its_rows_guarded(connection):

@@ -81,20 +81,6 @@ def test_records_are_settled_against_what_another_worker_has_said(worker):
     assert list(two.records) == []
 
 
-def test_daily_notes_ride_along_and_are_forgotten_everywhere(worker, tmp_path):
-    one, two = worker("one"), worker("two")
-    one.append("The zeppelin lands on Friday.", date="2026-03-01")
-    two.append("The boiler is serviced in May.", date="2026-03-01")
-    one.sync()
-    assert one.search("boiler")[0].path == "memory/2026-03-01.md"
-    assert "zeppelin" in two.get("memory/2026-03-01.md").text
-    plan = two.control.forget(query="zeppelin", dry_run=True).plan
-    two.control.forget(query="zeppelin", dry_run=False, expected=plan.hash)
-    assert "zeppelin" not in one.get("memory/2026-03-01.md").text
-    assert not one.search("zeppelin")
-    assert notes_of(tmp_path / "one") == notes_of(tmp_path / "two")
-
-
 def test_the_first_worker_brings_its_notes_and_a_later_one_may_not_hold_others(worker, tmp_path):
     (tmp_path / "one" / "memory").mkdir(parents=True)
     (tmp_path / "one" / "memory" / "a.md").write_text("The boiler is old.\n")
@@ -127,40 +113,73 @@ def test_another_tenant_sees_nothing(worker, tmp_path):
     assert notes_of(tmp_path / "other") == {}
 
 
+# Adds lines to the note of a day, then adds 1 to the number in another note, and again where someone else was first.
 WRITER = """
 import sys
 from openclaw_memory import Memory
-folder, store, name = sys.argv[1:]
+from openclaw_memory.errors import ConflictError
+folder, store, name, lines, edits = sys.argv[1:]
 with Memory.open(folder, store=store, embedder=None) as memory:
-    for number in range(200):
+    for number in range(int(lines)):
         memory.append(f"{name} {number}.", date="2026-03-01")
         print(number, flush=True)
+    left = int(edits)
+    while left:
+        seen = memory.get("memory/count.md", start=3)
+        try:
+            memory.edit("memory/count.md", 3, 3, str(int(seen.text) + 1), expected=seen)
+            left -= 1
+        except ConflictError:
+            pass
 """
+
+
+def start_process(code, folder, database, *arguments):
+    folder.mkdir()
+    store = f"{database}&tenant=anna&files=column"
+    command = [sys.executable, "-c", code, str(folder), store, folder.name, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def test_three_processes_on_folders_of_their_own_lose_no_line_and_no_edit(worker, database, tmp_path):
+    names = ("left", "middle", "right")
+    away = worker("away")
+    away.append("The zeppelin lands on Friday.", date="2026-02-28")
+    away.notes.append("0", path="memory/count.md")
+    before = away.get("memory/count.md", start=3)
+    away.close()
+    running = [start_process(WRITER, tmp_path / name, database, 30, 10) for name in names]
+    answered = [len(process.communicate()[0].split()) for process in running]
+    assert ([process.returncode for process in running], answered) == ([0, 0, 0], [30, 30, 30])
+    workers = [worker(name) for name in names]
+    plan = workers[0].control.forget(query="zeppelin", dry_run=True).plan
+    workers[0].control.forget(query="zeppelin", dry_run=False, expected=plan.hash)
+    for memory in (*workers, worker("away")):  # the last one has missed all of it
+        assert memory.get("memory/count.md", start=3).text == "30"
+        lines = memory.get("memory/2026-03-01.md").text.splitlines()
+        assert sorted(line for line in lines if line.endswith(".")) == sorted(
+            f"{name} {number}." for name in names for number in range(30)
+        )
+        memory.sync()
+        assert not memory.search("zeppelin")
+        with pytest.raises(ConflictError):
+            memory.edit("memory/count.md", 3, 3, "1", expected=before)
+    notes = notes_of(tmp_path / "away")
+    assert not any(b"zeppelin" in data for data in notes.values())
+    assert all(notes_of(tmp_path / name) == notes for name in names)
 
 
 @pytest.mark.nightly
 def test_killed_writers_lose_nothing_that_was_answered_and_tear_nothing(worker, database, tmp_path):
-    store = f"{database}&tenant=anna&files=column"
-    running = []
-    for name in ("left", "right"):
-        (tmp_path / name).mkdir()
-        command = [sys.executable, "-c", WRITER, str(tmp_path / name), store, name]
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT))
-    answered = {"left": [], "right": []}
-    for process, name in zip(running, answered, strict=True):
-        for _ in range(6):
-            answered[name].append(process.stdout.readline().strip())
-    for process in running:
+    running = {name: start_process(WRITER, tmp_path / name, database, 200, 0) for name in ("left", "right")}
+    answered = {name: [process.stdout.readline().strip() for _ in range(6)] for name, process in running.items()}
+    for process in running.values():
         os.kill(process.pid, signal.SIGKILL)
-    for process, name in zip(running, answered, strict=True):
-        answered[name] += process.stdout.read().split()
-        process.stdout.close()
-        process.wait()
+    for name, process in running.items():
+        answered[name] += process.communicate()[0].split()
     fresh = worker("fresh")
     text = fresh.get("memory/2026-03-01.md").text
-    for name, numbers in answered.items():
-        for number in numbers:
-            assert f"{name} {number}." in text
+    assert all(f"{name} {number}." in text for name, numbers in answered.items() for number in numbers)
     again = worker("left")
     again.append("After.", date="2026-03-01")
     assert fresh.get("memory/2026-03-01.md").text == again.get("memory/2026-03-01.md").text
@@ -181,9 +200,8 @@ with Memory.open(sys.argv[1], store=sys.argv[2], embedder=None) as memory:
 def test_a_writer_that_is_killed_before_its_rows_are_written_has_written_nothing(worker, database, tmp_path):
     one = worker("one")
     one.documents.add([Document("ferry", "The ferry leaves at nine.")])
-    (tmp_path / "cut").mkdir()
-    store = f"{database}&tenant=anna&files=column"
-    ended = subprocess.run([sys.executable, "-c", CUT_SHORT, str(tmp_path / "cut"), store], check=False, cwd=ROOT)
+    ended = start_process(CUT_SHORT, tmp_path / "cut", database)
+    ended.communicate()
     assert ended.returncode == -signal.SIGKILL
     assert any("Nor this" in text.decode() for text in notes_of(tmp_path / "cut").values())
     assert [found.text for found in one.documents.get(["ferry", "boat"])] == ["The ferry leaves at nine."]
