@@ -27,13 +27,12 @@ QUESTION = "Where do the visitors from Valencia sleep?"
 SETTINGS = """\
 # Settings
 
-All settings of a memory, with their defaults: `MemoryConfig()` in Python, `[defaults]` in a TOML file. A last column
-has a value where `MemoryConfig.openclaw()` has another one. A number outside its range is clamped, and `status` says
-so; a value of the wrong type, or a name that is not here, is a `ConfigError`. `MemoryConfig.openclaw("2026.2")` and
-`MemoryConfig.opencode()` have [numbers of their own](../explanation/differences.md#the-two-presets).
+Every setting with its default. Write it under `[defaults]` in a TOML file, or pass it to `MemoryConfig()`. The column
+*OpenClaw's* has the value of `MemoryConfig.openclaw()` if it differs;
+[older versions and `opencode()`](../explanation/differences.md#the-two-presets) have their own.
 
-Some settings count only with another one, such as `chunking.tokens` with `chunking.style = "tokens"`. One that is set
-and not read is a notice of `status`, `doctor` and `config`.
+A number outside its range is clamped, with a notice. A wrong type or an unknown name is a `ConfigError`. A setting
+without effect, such as `chunking.tokens` with `style = "headings"`, is a notice of `status`, `doctor` and `config`.
 
 ```toml
 [defaults]
@@ -89,7 +88,7 @@ def _part(name: str, ours: Any, theirs: Any) -> str:
         default, other = getattr(ours, field), getattr(theirs, field)
         cells = [f"`{name}.{field}`", meanings[field], _values(kind), _toml(default)]
         rows.append([*cells, *([_toml(other) if other != default else ""] if differs else [])])
-    head = ["Setting", "What it says", "Value", "Default", *(["OpenClaw's"] if differs else [])]
+    head = ["Setting", "What it does", "Value", "Default", *(["OpenClaw's"] if differs else [])]
     table = "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in [head, ["---"] * len(head), *rows])
     return f"## {name}\n\n{words}\n\n{table}\n"
 
@@ -112,7 +111,7 @@ def _values(kind: Any) -> str:
         return ", ".join(f"`{json.dumps(choice)}`" for choice in words.removeprefix("one of ").split(", "))
     if (limits := read_range(kind)) is not None:
         low, high = limits
-        words += f", {low:,} or more" if high == float("inf") else f", {low:,} to {high:,}"
+        return f"{low:,} or more" if high >= 1 << 40 else f"{low:,} to {high:,}"
     special = {
         "list of rules": "list of tables: [Policies](../how-to/forgetting.md#never-store-or-mask)",
         "table of tables": "table for each provider",

@@ -46,15 +46,14 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkingConfig(Section, frozen=True):
-    """Set the chunks of Markdown.
+    """Set how Markdown is cut into chunks. A change rebuilds the index.
 
     Attributes:
-        style: `headings` packs whole blocks below one heading; `tokens` is OpenClaw's sliding window, and `lines` that
-            of OpenClaw 2026.2, which repeats whole lines.
-        max_chars: The most characters of a chunk of `headings`. As many as a snippet has by default, so that a result
-            can show a chunk whole.
-        tokens: The size of a chunk of `tokens` and `lines`, in OpenClaw's tokens of four characters.
-        overlap_tokens: How much of a chunk of `tokens` or `lines` the next one repeats; of `headings` it is one line.
+        style: `headings` cuts at headings and blocks; `tokens` is OpenClaw's sliding window, `lines` that of OpenClaw
+            2026.2, which repeats whole lines.
+        max_chars: Most characters of a chunk, with `headings`. Match it to `search.snippet_chars` to show whole chunks.
+        tokens: Size of a chunk, with `tokens` and `lines`. A token is four characters.
+        overlap_tokens: How much of a chunk the next one repeats, with `tokens` and `lines`.
     """
 
     style: Style = "headings"
@@ -67,13 +66,12 @@ class FilesConfig(Section, frozen=True):
     """Select the files that count as memory, besides `MEMORY.md`, `USER.md` and `memory/`. Globs are relative.
 
     Attributes:
-        extra_paths: Notes, and folders whose notes all count, except in hidden folders and those of
-            installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules,
-            such as `AGENTS.md` at its top.
-        include: Globs: where there are any, only files that match one count.
-        exclude: Globs of files that do not count; one that begins with `!` brings files back.
-        max_bytes: Larger files are left out, and named as skipped; transcripts may be larger.
-        endings: The endings of the names of notes, as spelled here.
+        extra_paths: More notes and folders of notes, such as a vault, without hidden folders and those of programs
+            (`node_modules`). `"."` is the whole workspace, without rules of agents such as `AGENTS.md`.
+        include: Globs. If there are any, only matching files count.
+        exclude: Globs of files to leave out. One that begins with `!` brings files back.
+        max_bytes: Larger notes are skipped, and `status` names them. Transcripts may be larger.
+        endings: File name endings of notes, in upper and lower case as written here.
     """
 
     extra_paths: tuple[str, ...] = ()
@@ -113,32 +111,30 @@ class RerankConfig(Section, frozen=True):
 
 
 class SearchConfig(Section, frozen=True):
-    """Set the search for answers.
+    """Set the ranking and the results of a search.
 
-    From the fourth search on a process keeps an index in memory, which makes searches of large ones several times as
-    fast; the status says which does not fit.
+    After three searches a process keeps the index in memory, which makes searches of large ones several times as fast.
 
     Attributes:
-        max_results: How many results there are at most.
-        min_score: The least score of a result that is shown.
-        snippet_chars: The most characters of a snippet.
-        candidates: How many of the best chunks have their lines scored.
-        candidate_multiplier: Keyword and vector search bring so many times `max_results` chunks each, at most
-            `candidates`.
-        fusion: `standardised` mixes z-scores of the keyword and the vector search; a chunk is found by any word.
-            `weighted` and `boosted` are OpenClaw's: raw scores, the second with boosts of the keyword score; a chunk
-            must hold all words, or any where too few do.
-        vector_weight: How much vectors count where chunks are ranked; keywords have the rest of 1.
-        answer: `lines` scores the lines of the best chunks and returns the best lines of each place; `chunks` returns
-            the beginnings of the best chunks.
-        mmr: Variety of the results: 1 is the score alone, 0 variety alone; not set: off.
-        rerank: The model that ranks the 40 best results again, by the question and the best lines of each: the name or
-            folder of a cross-encoder, such as `cross-encoder/ms-marco-MiniLM-L-6-v2`; a service, such as
-            `voyage/rerank-2.5`; a table with one of these as `model`; or in Python a function of a question and texts
-            that returns a number for each. Not set: off.
-        half_life_days: The score of a dated note halves for every so many days of its age; not set: off.
-        memory_mb: How many MB of its indexes a process keeps in memory. One that does not fit is read from the file, as
-            are all with 0.
+        max_results: Most results. Raise it to give a model more to read.
+        min_score: Hide results below this score. Raise it if weak results do harm; too high hides answers.
+        snippet_chars: Most characters of a snippet.
+        candidates: How many of the best chunks have their lines scored. Raise it if an answer exists but is not found;
+            searches take longer.
+        candidate_multiplier: Limit the chunks of keyword and of vector search to this many times `max_results`, as
+            OpenClaw does.
+        fusion: `standardised` adds z-scores of both searches, and any word finds a chunk. `weighted` and `boosted` are
+            OpenClaw's: raw scores, `boosted` with a higher keyword score; a chunk must hold all words, or any if too
+            few chunks do.
+        vector_weight: Weight of vectors against keywords, 0 to 1. Lower it for names and codes, raise it for questions
+            in other words than the notes.
+        answer: `lines` returns the best lines of the best chunks, `chunks` the chunks from their beginning.
+        mmr: Trade score for variety: 1 is the score alone, 0 variety alone. Set it if results repeat each other.
+        rerank: A model that ranks the best 40 results again: a cross-encoder (`cross-encoder/ms-marco-MiniLM-L-6-v2`),
+            a service (`voyage/rerank-2.5`), a table with either as `model`, or in Python a function of a question and
+            texts.
+        half_life_days: Halve the score of a dated note for every so many days of age. Set it if new notes should win.
+        memory_mb: Memory for the indexes of a process, in MB. Larger indexes are read from disk; 0 reads all from disk.
     """
 
     max_results: Annotated[int, Meta(ge=1, le=MAX_RESULTS)] = 6
@@ -179,16 +175,16 @@ class EmbeddingConfig(Section, frozen=True):
     """Select the embedder, and set the limits of a service.
 
     Attributes:
-        provider: `static` (ships, offline), `auto`, `none` (keywords only), or a provider's name.
-        model: Short for the model of `provider`.
-        fallback: The provider of an index that `provider` cannot build.
-        allow_remote: Whether text may leave this machine.
-        providers: Each provider's own options by its name, also those of `fallback` and of what `auto` tries:
-            `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`.
+        provider: `static` (ships, offline), `none` (keywords only), `auto`, or another provider's name.
+        model: The model of `provider`.
+        fallback: The provider to use if `provider` cannot build the index.
+        allow_remote: Set to false to refuse every embedder that sends text elsewhere.
+        providers: Options of each provider by its name: `{"openai": {"base_url": "http://localhost:11434/v1", "model":
+            "embeddinggemma"}}`.
         query_seconds: How long a search waits for the vector of its question before keywords answer alone.
-        batch_size: The most texts of a request, or of a run of a local model; not set: as many as suit the provider,
-            whose own option of this kind counts first.
-        max_entries: How many vectors the user's cache keeps, of all workspaces; those of an index are always kept.
+        batch_size: Most texts in one request or run of a model. Lower it if a service or your memory refuses; not set:
+            the provider's own.
+        max_entries: Vectors in your cache, which all workspaces share. The index keeps its own.
     """
 
     provider: str = "static"
@@ -202,15 +198,15 @@ class EmbeddingConfig(Section, frozen=True):
 
 
 class SyncConfig(Section, frozen=True):
-    """Set the times of a sync, apart from calls of `sync`.
+    """Set when the index is synced without a call of `sync`.
 
     Attributes:
-        before_search: Whether a search waits if a first index has to be built or finished; else it answers from what
-            there is.
-        on_open: Whether opening a memory begins a sync in the background.
-        on_search: Whether a search begins one, if files have changed since the last check.
-        interval_seconds: A sync in the background this often; 0: never.
-        debounce_seconds: How long nothing must have happened before the watcher syncs.
+        before_search: Let the first search wait until the index is built. With false it answers from the part that is
+            ready.
+        on_open: Sync in the background when a memory opens.
+        on_search: Sync in the background at a search if files have changed.
+        interval_seconds: Sync in the background this often; 0 is never. For programs that stay open without a watcher.
+        debounce_seconds: The watcher syncs when no file has changed for this long.
     """
 
     before_search: bool = True
@@ -221,16 +217,16 @@ class SyncConfig(Section, frozen=True):
 
 
 class SessionsConfig(Section, frozen=True):
-    """Set the days of notes, the start and the end of a session, and the transcripts of conversations.
+    """Set the time zone, the start and end of a session, and its transcripts.
 
     Attributes:
-        timezone: The IANA name of the zone of the notes' days (`Europe/Amsterdam`); not set: the machine's.
-        bootstrap_chars: How much of a file is shown at the start of a session, in characters.
-        index: Whether transcripts are indexed and found.
-        folder: Where their `*.jsonl` are, relative to the workspace or absolute.
-        delta_bytes: The watcher syncs a transcript once it has grown by so many bytes, or by `delta_messages` lines.
-        delta_messages: By how many lines one grows before the watcher syncs it.
-        snapshot_messages: How many of its last messages are kept when a session ends; 0: none.
+        timezone: IANA zone of the days of notes (`Europe/Amsterdam`). Set it on servers; not set: the machine's.
+        bootstrap_chars: Most characters of each file shown at the start of a session.
+        index: Index and find transcripts.
+        folder: Folder of the transcripts (`*.jsonl`), relative to the workspace or absolute.
+        delta_bytes: The watcher syncs a transcript after this many new bytes, or `delta_messages` lines.
+        delta_messages: The watcher syncs a transcript after this many new lines.
+        snapshot_messages: How many last messages the snapshot of an ended session keeps; 0 keeps no message.
     """
 
     timezone: str | None = None
@@ -246,12 +242,12 @@ class SessionsConfig(Section, frozen=True):
 
 
 class JournalConfig(Section, frozen=True):
-    """Set where the notes of days are: those that `append`, the tools and a flush write to.
+    """Set the path of daily notes, which `append`, tools and a flush write.
 
     Attributes:
-        folder: Their folder in the workspace, whose notes all count; `"."` is the workspace itself.
-        name: Their name below it, without `.md`, as Obsidian writes it: `YYYY`, `MM` and `DD` are the day, `MMMM`,
-            `MMM`, `dddd` and `ddd` the names of its month and weekday, and `[text]` is `text`.
+        folder: Folder of daily notes; all its notes count. `"."` is the workspace.
+        name: File name without `.md`, as in Obsidian: `YYYY`, `MM` and `DD` are the date, `MMMM`, `MMM`, `dddd` and
+            `ddd` names of month and weekday, `[text]` is `text`.
     """
 
     folder: str = "memory"
@@ -275,14 +271,14 @@ class JournalConfig(Section, frozen=True):
 
 
 class RecallConfig(Section, frozen=True):
-    """Limit the notes that a model is shown, by tools and by recall.
+    """Limit the notes that tools and recall show to a model.
 
     Attributes:
-        assume_direct: Whether a session that is not known to be a group counts as direct. If not, it counts as a group
-            unless its key names the main session or a direct message, or `sessions.json` says that its chat is direct.
-        citations: Whether citations are shown: always (`on`), never (`off`), or in direct chats alone (`auto`).
-        max_chars: The most characters of notes in one answer.
-        get_lines: How many lines `memory_get` shows unless a call says how many.
+        assume_direct: Treat a session of unknown kind as a direct chat, which may see private notes. Set to false if
+            group chats reach your agent: then its key or `sessions.json` must say that it is direct.
+        citations: Show citations always (`on`), never (`off`), or only in direct chats (`auto`).
+        max_chars: Most characters of notes in one answer.
+        get_lines: Lines that `memory_get` shows if the call names no number.
     """
 
     assume_direct: bool = True
@@ -292,22 +288,21 @@ class RecallConfig(Section, frozen=True):
 
 
 class CompactionConfig(Section, frozen=True):
-    """Set the compaction of a conversation, and the flush before. Sizes are in tokens, unless named bytes.
+    """Set when a conversation is compacted and memories are flushed before. Sizes are in tokens unless named bytes.
 
-    The user waits for a flush. Two calls of its model are usual, the note and `NO_REPLY`; a conversation that is shown
-    in parts takes two for each.
+    The user waits for a flush: usually two calls of its model; for a conversation in parts, two for each part.
 
     Attributes:
-        enabled: Whether conversations are compacted and flushed; if not, one that is too long for its model stays so.
-        reserve_tokens: How much of the window stays free for the answer.
-        reserve_tokens_floor: The least that stays free, at most a quarter of the window.
-        keep_recent_tokens: How much of the end of the conversation is kept as it is.
-        flush: Whether memories are saved before a compaction.
-        soft_threshold_tokens: How long before the compaction the flush is due.
-        force_flush_bytes: A flush is due also when a transcript has grown by so many bytes; 0: never.
-        flush_timeout_seconds: When a flush is given up.
-        prompt: The prompt of the flush; not set: the built-in one.
-        system_prompt: The same for its system prompt.
+        enabled: Compact and flush. With false a conversation can outgrow its model.
+        reserve_tokens: Part of the window that stays free for the answer.
+        reserve_tokens_floor: Least part that stays free, up to a quarter of the window.
+        keep_recent_tokens: How much of the end of the conversation is kept word for word.
+        flush: Save memories before a compaction.
+        soft_threshold_tokens: How far before the compaction the flush runs.
+        force_flush_bytes: Also flush when a transcript has grown by this much; 0 is never.
+        flush_timeout_seconds: Give up a flush after this time.
+        prompt: Prompt of the flush; not set: the built-in one.
+        system_prompt: System prompt of the flush; not set: the built-in one.
     """
 
     enabled: bool = True
@@ -367,11 +362,11 @@ class CompactionConfig(Section, frozen=True):
 
 
 class RecordsConfig(Section, frozen=True):
-    """Set for how long facts hold.
+    """Set how long records hold.
 
     Attributes:
-        ttl_days: For how many days a record holds, by type (`other=90`) and sensitivity (`high=180`): the fewer of
-            both count, or those of `fact.high=30`; for ever where none is named.
+        ttl_days: Days by type (`other=90`), by sensitivity (`high=180`; the fewer count) or by both (`fact.high=30`).
+            Others hold for ever.
     """
 
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90", "high=180")
@@ -432,14 +427,13 @@ def _read_rule(table: Mapping[str, Any]) -> PolicyRule:
 
 
 class StoreConfig(Section, frozen=True):
-    """Select the engine and the store, unless the program does: `store=` or `index_path=` of `Memory.open`.
+    """Select the search engine and the store, unless the program passes `store=` or `index_path=`.
 
     Attributes:
-        backend: The engine that answers searches: `builtin`, or one that a plug-in adds.
-        url: `"sqlite"`, the file `index.sqlite` in the user's data folder; `"sqlite:///PATH"`, a file of your choice,
-            seen from the workspace; or the URL of a store that a package adds, such as
-            `"postgresql://user@host/database?tenant=ID"`. A database that names no tenant has each workspace as one
-            by its path, and each memory of `Memories` by the name of its folder.
+        backend: `builtin`, or an engine that a plug-in adds.
+        url: `"sqlite"` is a file in your data folder, `"sqlite:///PATH"` another file. A plug-in adds others:
+            `"postgresql://user@host/database?tenant=ID"`. Without `tenant` it is the path of the workspace, in
+            `Memories` the name of the memory's folder.
     """
 
     backend: str = "builtin"
