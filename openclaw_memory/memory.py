@@ -227,7 +227,7 @@ class Memory:
         Args:
             force: Rebuild the index from the files.
             progress: Called between transactions. An exception of it ends the sync, and the index stays as it was.
-            wait: How many seconds to wait for another sync; as long as it takes where None. Vectors that a slow embedder
+            wait: How many seconds to wait for another sync; as long as it takes if None. Vectors that a slow embedder
                 is still making after that are left to it.
 
         Raises:

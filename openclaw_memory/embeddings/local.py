@@ -312,7 +312,8 @@ def load_model(name: str, backend: str | None, options: Mapping[str, Any], loade
         raise EmbedderError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
     is_file, is_for_gpu = options["file_name"] is not None, options["device"] not in (None, "cpu")
     path = Path(name).expanduser()
-    is_gguf = path.suffix.lower() == ".gguf"
+    if (is_gguf := path.suffix.lower() == ".gguf") and (backend or is_file or loader != "load"):
+        raise EmbedderError(f"{path.name} is run by llama.cpp as an embedder, without backend and file_name")
     default = ("onnx",) if is_file else ("gguf",) if is_gguf else ("torch",) if is_for_gpu else BACKENDS
     backends = (backend,) if backend else default
     if (is_file and "torch" in backends) or (is_for_gpu and "onnx" in backends):
@@ -322,8 +323,7 @@ def load_model(name: str, backend: str | None, options: Mapping[str, Any], loade
     is_here = path.is_file() if is_gguf else path.is_dir()
     if not is_here and not name.startswith("hf:") and (is_gguf or path.is_absolute() or re.match("[.~]|.*/.*/", name)):
         raise EmbedderError(f"there is no {path}; give the folder of a saved model, or a GGUF file")
-    errors: dict[str, Exception] = {}
-    reasons: list[Exception] = []
+    errors, reasons = dict[str, Exception](), list[Exception]()
     for is_online in (False,) if is_here else (False, True):
         if is_online:
             # A download that was cut short fails in many ways, and is repaired by the hub.

@@ -52,10 +52,6 @@ def file(tmp_path_factory):
     return write_model(tmp_path_factory.mktemp("model") / "tiny.gguf")
 
 
-def get_process(embedder):
-    return embedder._loaded._process
-
-
 def open_memory(folder, model):
     embedding = {"provider": "auto", "providers": {"local": {"model": str(model)}}}
     (folder / "MEMORY.md").write_text("The boiler is serviced in October.\n")
@@ -100,23 +96,25 @@ def test_the_prompts_are_those_of_the_models_card(tmp_path, file):
 def test_llama_cpp_that_dies_costs_what_it_was_at_work_on_and_ends_with_its_embedder(file):
     embedder = create(file, device="cpu")
     before = embedder.embed_query("coffee")
-    get_process(embedder).kill()
-    get_process(embedder).wait()
+    embedder._loaded._process.kill()
+    embedder._loaded._process.wait()
     assert np.array_equal(embedder.embed_query("coffee"), before)
-    get_process(embedder).send_signal(signal.SIGSTOP)
+    embedder._loaded._process.send_signal(signal.SIGSTOP)
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(embedder.embed_query, "coffee")
         time.sleep(0.1)
-        get_process(embedder).kill()
+        embedder._loaded._process.kill()
         with pytest.raises(EmbedderError, match=r"llama\.cpp broke off .*started again for the next text"):
             asked.result()
     assert np.array_equal(embedder.embed_query("coffee"), before)
     embedder.close()
-    assert get_process(embedder).poll() == 0
+    assert embedder._loaded._process.poll() == 0
 
 
 def test_llama_cpp_ends_with_a_program_that_is_killed(file):
-    code = "import sys, test_gguf as t; own = t.create(sys.argv[1]); print(t.get_process(own).pid, flush=True); input()"
+    code = (
+        "import sys, test_gguf as t; own = t.create(sys.argv[1]); print(own._loaded._process.pid, flush=True); input()"
+    )
     command, folder = [sys.executable, "-c", code, file], Path(__file__).parent
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, cwd=folder) as program:
         server = Path("/proc", program.stdout.readline().strip())
@@ -145,3 +143,5 @@ def test_a_file_of_the_hub_is_taken_from_its_cache_and_otherwise_asked_for(tmp_p
         create("hf:acme/tiny/b.gguf", cache_folder=cache)
     with pytest.raises(EmbedderError, match=r"is named hf:OWNER/REPOSITORY/FILE\.gguf, not"):
         create("hf:tiny.gguf")
+    with pytest.raises(EmbedderError, match=r"tiny\.gguf is run by llama\.cpp as an embedder, without backend"):
+        create(file, backend="torch")
