@@ -123,8 +123,7 @@ def _show_folder() -> None:
     click.echo(f"{render(str(folder.absolute()), bold=True)} ({reason}): {count:,} {'note' if count == 1 else 'notes'}")
     if advice:
         show_note(advice)
-    following = 'search "a question"' if count else "demo"
-    click.echo(f"Next:          openclaw-memory {following}")
+    click.echo("Next:          openclaw-memory " + ('search "a question"' if count else "demo"))
     click.echo("All commands:  openclaw-memory --help")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -100,11 +101,11 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 def _is_full(folder: Path) -> bool:
     """Return whether a disk has no room for another file; False if that is unknown."""
-    try:
-        state = os.statvfs(folder)
-    except (AttributeError, OSError):  # Windows has none
-        return False
-    return state.f_bavail * state.f_frsize < 2 * PAGE_SIZE or (state.f_files > 0 and state.f_favail == 0)
+    if sys.platform != "win32":  # it has no such call
+        with suppress(OSError):
+            state = os.statvfs(folder)
+            return state.f_bavail * state.f_frsize < 2 * PAGE_SIZE or (state.f_files > 0 and state.f_favail == 0)
+    return False
 
 
 # --- opening ---------------------------------------------------------------------------------------------------------

@@ -452,7 +452,7 @@ def append_in_one_write(descriptor: int, data: bytes, size: int, path: str) -> N
 
 def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
     """Write a new file, with mode and owner of the old one."""
-    if old is not None and os.name != "nt":
+    if old is not None and sys.platform != "win32":
         new = os.fstat(descriptor)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
             os.fchown(descriptor, old.st_uid, old.st_gid)
