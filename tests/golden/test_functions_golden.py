@@ -276,15 +276,15 @@ GROUPS_OF_2026_2: Mapping[str, Callable[[Any], Any]] = {
 }
 
 NOT_MAPPED: Mapping[str, str] = {
-    "buildFtsQuery": "the index holds segmented terms, so that CJK, identifiers and accents are found; so does the query",
-    "planKeywordSearch_trigram": "the same: no tokenizer of SQLite's is asked",
-    "extractKeywords": "the same: text.query_terms drops stop words and stems",
-    "cosineSimilarity": "vectors are of unit length: a dot product, in numpy",
-    "importanceMultiplier": "annotations in curated files do not weigh in the ranking",
-    "projectScoreMultiplier": "annotations in curated files do not weigh in the ranking",
-    "extractCuratedEntryRecallMetadata": "annotations in curated files do not weigh in the ranking",
-    "splitLongSessionLine": "a line of the text is a line of the file; the chunker cuts long ones, as it does in notes",
-    "parseSessionTimestampMs": "what was said is as old as its day, in the time zone that its timestamp names",
+    "buildFtsQuery": "the index and the query hold segmented terms, so Chinese, identifiers and accents are found",
+    "planKeywordSearch_trigram": "the index and the query hold segmented terms, so Chinese, identifiers and accents are found",
+    "extractKeywords": "the index and the query hold segmented terms, so Chinese, identifiers and accents are found",
+    "cosineSimilarity": "vectors have length 1, so numpy's dot product does it",
+    "importanceMultiplier": "annotations in curated files do not count in the ranking",
+    "projectScoreMultiplier": "annotations in curated files do not count in the ranking",
+    "extractCuratedEntryRecallMetadata": "annotations in curated files do not count in the ranking",
+    "splitLongSessionLine": "the chunker cuts long lines, as in notes",
+    "parseSessionTimestampMs": "a message is as old as its day, in the time zone of its timestamp",
 }
 
 
@@ -299,32 +299,32 @@ class Difference(NamedTuple):
 
 DIFFERENCES = (
     Difference(
-        "buildSessionEntry", "we keep no part of a password; OpenClaw keeps the ends of a long one", 1,
+        "buildSessionEntry", "OpenClaw keeps the ends of a long password; we keep nothing", 1,
         lambda given: "password=" in given["jsonl"]
     ),
     Difference(
-        "datedMemoryPath", "only a day in its name makes a note old, in any usual form; OpenClaw ages others by their last change", 12,
+        "datedMemoryPath", "only a date in its name makes a note old; OpenClaw ages others by their last change", 12,
         lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "memory.md"
     ),
     Difference(
         "splitTextToUtf8ByteLimit",
-        "OpenClaw drops a character of four bytes, and all that follows, where the limit is less; we keep it whole", 1,
+        "below a limit of 4 bytes OpenClaw drops a 4-byte character and the rest; we keep it", 1,
         lambda given: given["maxBytes"] < 4 and any(character > "\uffff" for character in given["text"])
     ),
     Difference(
-        "mmrRerank", "one score that is not a number empties OpenClaw's answer, or stays on top; ours ranks it last", 2,
+        "mmrRerank", "a score that is not a number ranks last; in OpenClaw it stays on top, or no result is left", 2,
         lambda given: any(not math.isfinite(number(item["score"])) for item in given["items"])
     ),
     Difference(
-        "buildMemoryReadResult", "OpenClaw guesses what line 0, -3 or 2.7 may mean; we say that lines are whole numbers from 1", 5,
+        "buildMemoryReadResult", "lines are whole numbers from 1; OpenClaw guesses at 0, -3 or 2.7", 5,
         lambda given: any(not isinstance(given.get(name, 1), int) or given.get(name, 1) < 1 for name in ("from", "lines"))
     ),
     Difference(
-        "mergeHybridResults", "OpenClaw multiplies by the importance that a curated entry is annotated with; we do not read it", 2,
+        "mergeHybridResults", "OpenClaw multiplies by the annotated importance of a curated entry; we do not", 2,
         lambda given: any("importance" in row for row in (*given["vector"], *given["keyword"]))
     ),
     Difference(
-        "memoryFlushPlan", "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is reported",
+        "memoryFlushPlan", "settings are whole numbers in a range; OpenClaw guesses at -1, 1.9 or `5mb`",
         3, lambda given: any(not isinstance(value, int) or value < 0 for value in given.get("memoryFlush", {}).values())
     ),
 )  # fmt: skip
@@ -332,27 +332,27 @@ DIFFERENCES = (
 DIFFERENCES_FROM_2026_2 = (
     Difference(
         "chunkMarkdown",
-        "no character is cut in two, and an overlap beyond the size of a chunk is that size: 2026.2 ends with the whole file", 3,
+        "no character is cut in two; an overlap larger than a chunk is cut to its size, where 2026.2 repeats the whole file", 3,
         lambda given: given["overlap"] > given["tokens"] or any(character > "\uffff" for character in given["content"])
     ),
     Difference(
-        "bm25RankToScore", "what matches has a rank below zero, which 2026.2 makes 1 for all; ours is r/(1 + r), with r without its sign",
+        "bm25RankToScore", "the score is r/(1 + r) of the rank without its sign; in 2026.2 every match scores 1",
         4, lambda given: number(given) < 0
     ),
     Difference(
-        "datedMemoryPath", "only a day in its name makes a note old, in any usual form and in folders; 2026.2 ages others by their last change",
+        "datedMemoryPath", "only a date in its name or folders makes a note old; 2026.2 ages others by their last change",
         16, lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md"
     ),
     Difference(
-        "mmrTokenize", "Chinese, Japanese and Korean characters, alone and in pairs, are words as well", 5,
+        "mmrTokenize", "Chinese, Japanese and Korean characters and pairs are words too", 5,
         lambda given: not given.isascii()
     ),
     Difference(
-        "mmrRerank", "the same; texts without any word are alike only where they are equal; what is not a number ranks last", 8,
+        "mmrRerank", "texts without words are alike only if equal; a score that is not a number ranks last", 8,
         lambda given: any(not item["snippet"].isascii() or not math.isfinite(number(item["score"])) for item in given["items"])
     ),
     Difference(
-        "mergeHybridResults", "a file that the query names is first, and of equal scores the order is fixed: by text score, path and line",
+        "mergeHybridResults", "a file that the query names comes first; ties are ordered by text score, path and line",
         3, lambda given: any("exactPathSpecificity" in row for row in given["keyword"]) or is_tied(given["vector"])
     ),
 )  # fmt: skip
