@@ -79,10 +79,10 @@ def dated(path: str) -> dict[str, Any]:
     return {"date": day.isoformat() if day else None, "evergreen": day is None}
 
 
-def ages_by_its_last_change(path: str) -> bool:
+def ages_by_its_last_change(path: str, evergreen: str) -> bool:
     """As OpenClaw has it: what lies outside `memory/`, and what is named after a day that does not exist."""
     named = re.search(r"/\d{4}-\d{2}-\d{2}[^/]*\.md$", path)
-    inside = path in {"MEMORY.md", "USER.md", "memory.md"} or path.startswith("memory/")
+    inside = path in {"MEMORY.md", evergreen} or path.startswith("memory/")
     return get_path_day(path) is None and (not inside or named is not None)
 
 
@@ -303,8 +303,8 @@ DIFFERENCES = (
         lambda given: "password=" in given["jsonl"]
     ),
     Difference(
-        "datedMemoryPath", "only a date in its name makes a note old; OpenClaw ages others by their last change", 12,
-        lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "memory.md"
+        "datedMemoryPath", "only a date in its name makes a note old; OpenClaw ages `memory.md` and files outside `memory/` by their last change",
+        12, lambda path: ages_by_its_last_change(path, "USER.md") or get_path_day(path) is not None
     ),
     Difference(
         "splitTextToUtf8ByteLimit",
@@ -340,8 +340,8 @@ DIFFERENCES_FROM_2026_2 = (
         4, lambda given: number(given) < 0
     ),
     Difference(
-        "datedMemoryPath", "only a date in its name or folders makes a note old; 2026.2 ages others by their last change",
-        16, lambda path: ages_by_its_last_change(path) or get_path_day(path) is not None or path == "USER.md"
+        "datedMemoryPath", "only a date in its name or folders makes a note old; 2026.2 ages `USER.md` and files outside `memory/` by their last change",
+        16, lambda path: ages_by_its_last_change(path, "memory.md") or get_path_day(path) is not None
     ),
     Difference(
         "mmrTokenize", "Chinese, Japanese and Korean characters and pairs are words too", 5,
