@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # `typing` takes long to import
 # What differs from hook to hook, or between two terminals, and changes no answer. All else in the environment may: a
 # process answers in one environment.
 _PASSING = ("_", "CLAUDE", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "SSH_", "TERM", "TMUX", "VSCODE_", "WINDOWID")
-_LONGEST_PATH = 100  # bytes: a socket of Linux may have 107
+_LONGEST_PATH = 107  # bytes
 _SECONDS = 2.0  # in which a process that is not stopped begins to work
 IDLE_SECONDS = 600.0
 FOLDER = "hooks"
@@ -33,7 +33,6 @@ def main() -> None:
         return
     import gc
     import io
-    import subprocess
 
     gc.set_threshold(100_000)  # nothing of what is loaded is garbage
     from openclaw_memory.cli import main as run
@@ -42,11 +41,29 @@ def main() -> None:
     try:
         run(["hook", *arguments])
     finally:
-        if (
-            path and b'"SessionEnd"' not in event
-        ):  # the host waits for no output of a process that has none of its pipes
-            command, null = [sys.executable, "-c", _START, path], subprocess.DEVNULL
-            subprocess.Popen(command, stdin=null, stdout=null, stderr=null, cwd="/", start_new_session=True)  # noqa: S603
+        if path and b'"SessionEnd"' not in event:
+            _start_process(path)
+
+
+def _start_process(path: str) -> None:
+    """Start the process behind a socket, unless it runs or starts already: it holds a lock while it lives."""
+    import fcntl
+    import subprocess
+    from contextlib import suppress
+
+    from openclaw_memory.errors import OpenClawMemoryError
+    from openclaw_memory.workspace import SafeFolder
+
+    with suppress(OSError, OpenClawMemoryError):  # it runs, or the data folder cannot be written to
+        folder, name = SafeFolder.locate_data(), f"{FOLDER}/{os.path.basename(path)}.lock"
+        folder.append(name, b"\n")  # which makes the file
+        with folder.open(name) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The host waits for no output of a process that has none of its pipes.
+            command, descriptors, null = [sys.executable, "-c", _START, path], (lock,), subprocess.DEVNULL
+            subprocess.Popen(  # noqa: S603
+                command, stdin=null, stdout=null, stderr=null, cwd="/", pass_fds=descriptors, start_new_session=True
+            )
 
 
 def locate_socket(arguments: list[str]) -> str | None:
@@ -98,7 +115,7 @@ def serve(path: str, idle_seconds: float = IDLE_SECONDS) -> None:
     """Answer events until none comes for a while, or the library on the disk is no longer the loaded one.
 
     Args:
-        path: The socket, a file in the folder `hooks` of the user's data folder; one that is there is replaced.
+        path: The socket, in a folder that only this user may enter; one that a crash has left is replaced.
         idle_seconds: How long to wait for an event.
     """
     import socket
@@ -106,31 +123,24 @@ def serve(path: str, idle_seconds: float = IDLE_SECONDS) -> None:
     from pathlib import Path
     from threading import Thread
 
-    from openclaw_memory.workspace import SafeFolder
-
-    folder = SafeFolder.locate_data()
-    if Path(path).parent != folder.base / FOLDER:
-        return
     _load_modules()
     stamps = _stamp_modules()
-    folder.make_folder(FOLDER)
+    Path(path).unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener, suppress(OSError):  # in the end, no event or no socket is there
-        listener.bind(own := f"{path}.{os.getpid()}"[: _LONGEST_PATH + 7])
-        os.chmod(own, 0o600)
+        listener.bind(path)
+        os.chmod(path, 0o600)
         listener.listen()
         listener.settimeout(idle_seconds)
-        os.rename(own, path)
-        inode = os.stat(path).st_ino
         try:
             while True:
                 connection, _ = listener.accept()
-                if not stamps.items() <= (stamps := _stamp_modules()).items() or os.stat(path).st_ino != inode:
+                loaded, stamps = stamps, _stamp_modules()
+                if not loaded.items() <= stamps.items():
                     connection.close()  # the client answers by itself, and starts the next process
                     break
                 Thread(target=_answer, args=(connection,)).start()
         finally:
-            if os.stat(path).st_ino == inode:
-                os.unlink(path)
+            Path(path).unlink(missing_ok=True)
 
 
 def _load_modules() -> None:

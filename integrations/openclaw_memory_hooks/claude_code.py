@@ -14,12 +14,11 @@ from typing import Any
 
 from openclaw_memory import Memory
 from openclaw_memory.conversation import get_text
-from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.tools import compose_session_start, fence_results, recall
 from openclaw_memory.workspace import SafeFolder
-
-Event = Mapping[str, Any]
+from openclaw_memory_hooks.events import Event, require_text, sync_or_skip
 
 # The plugin: beside this package, where it is installed by a name that no other package has.
 _BESIDE = Path(__file__).parents[1]
@@ -63,7 +62,7 @@ def answer(event: Event, memory: Memory) -> str:
         InvalidInputError: The event has no name or no session, or its transcript cannot be read.
         OpenClawMemoryError: Whatever the memory raises.
     """
-    name = _require_text(event, "hook_event_name")
+    name = require_text(event, "hook_event_name")
     act = _EVENTS.get(name)
     context = act(event, memory) if act else ""
     if not context:
@@ -72,7 +71,7 @@ def answer(event: Event, memory: Memory) -> str:
 
 
 def _start(event: Event, memory: Memory) -> str:
-    memory.sync(wait=1.0)
+    sync_or_skip(memory)
     if event.get("source") == "resume":  # what the session started with is in the conversation that goes on
         return ""
     root = memory.workspace.root
@@ -84,8 +83,7 @@ def _start(event: Event, memory: Memory) -> str:
 
 
 def _recall_for_prompt(event: Event, memory: Memory) -> str:
-    prompt = _require_text(event, "prompt")
-    session = _require_text(event, "session_id")
+    prompt, session = require_text(event, "prompt"), require_text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
     in_view = memory.sessions.log(session).read_messages_since(_read_number(memory, session, "cut"))
     recalled = recall(memory, prompt, max_chars=RECALLED_CHARS, in_view=in_view)
@@ -101,21 +99,20 @@ def _suggest(prompt: str, memory: Memory) -> str:
 
 def _keep_before_compaction(event: Event, memory: Memory) -> str:
     _log_messages(event, memory)
-    session = _require_text(event, "session_id")
-    size = memory.sessions.log(session).size
+    size = memory.sessions.log(session := require_text(event, "session_id")).size
     _write_numbers(memory, session, cut_before=_read_number(memory, session, "cut"), cut=size)
     return ""
 
 
 def _turn(event: Event, memory: Memory) -> str:
     _log_messages(event, memory)
-    memory.sync(wait=1.0)  # now, and not while the user waits for an answer to the next prompt
+    sync_or_skip(memory)  # now, and not while the user waits for an answer to the next prompt
     return ""
 
 
 def _end(event: Event, memory: Memory) -> str:
     _log_messages(event, memory)
-    memory.sessions.snapshot(_require_text(event, "session_id"))
+    memory.sessions.snapshot(require_text(event, "session_id"))
     return ""
 
 
@@ -130,7 +127,7 @@ _EVENTS: Mapping[str, Callable[[Event, Memory], str]] = {
 
 def _log_messages(event: Event, memory: Memory) -> None:
     """Add the messages since the last event to the session's log."""
-    session, file = _require_text(event, "session_id"), _require_text(event, "transcript_path")
+    session, file = require_text(event, "session_id"), require_text(event, "transcript_path")
     log = memory.sessions.log(session)
     if os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.join(log.folder.base, *log.folder.parts)):
         return  # `sessions.folder` names the host's own folder: its transcripts are indexed as they are
@@ -140,7 +137,7 @@ def _log_messages(event: Event, memory: Memory) -> None:
 
 def _request_notes(event: Event, memory: Memory) -> str:
     """Return the request to write up a compaction, with its last messages, or "" if nothing was kept."""
-    session = _require_text(event, "session_id")
+    session = require_text(event, "session_id")
     log = memory.sessions.log(session)
     lost = log.read_messages_since(_read_number(memory, session, "cut_before"))
     if not lost:
@@ -189,10 +186,3 @@ def _read_states(folder: SafeFolder) -> dict[str, dict[str, Any]]:
     except (OpenClawMemoryError, ValueError):  # none yet, or damaged: everything is read again, nothing is added twice
         return {}
     return {key: state for key, state in states.items() if isinstance(state, dict)} if isinstance(states, dict) else {}
-
-
-def _require_text(event: Event, name: str) -> str:
-    value = event.get(name)
-    if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"the event has no {name!r}: this is no input of a hook of Claude Code")
-    return value

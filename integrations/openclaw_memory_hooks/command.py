@@ -79,7 +79,7 @@ def answer_event(place: Place, host: str, event: str, written: bytes) -> str:
 def _serve_opencode(place: Place, lines: Iterable[bytes]) -> None:
     """Answer the plugin's events until it ends, with memories that stay open; other settings open another one."""
     from openclaw_memory_hooks import opencode
-    from openclaw_memory_hooks.serve import Exchange, serve
+    from openclaw_memory_hooks.events import Exchange, serve
 
     opened: dict[object, Memory] = {}
     opening = Lock()

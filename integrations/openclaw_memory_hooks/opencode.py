@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.tools import compose_session_start, find_audience, memory_tools, recall
-
-Event = Mapping[str, Any]
-# Sends the plugin a line, and returns the line that it answers with.
-Exchange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+from openclaw_memory_hooks.events import Event, Exchange, require_text, sync_or_skip
 
 # Where it is installed, and in a copy of the sources, the plugin is beside this package.
 PLUGIN = Path(__file__).parents[1] / "opencode_memory" / "plugin.js"
@@ -117,7 +114,7 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange | None) -
 
 
 def _start_session(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
-    _sync(memory)
+    sync_or_skip(memory)
     tools = event.get("tools", TOOLS)
     writing = [WRITING] if "memory_append" in tools else []
     system = "\n\n".join([*writing, compose_session_start(memory, tools)])
@@ -126,10 +123,10 @@ def _start_session(event: Event, memory: Memory, _: Exchange | None) -> dict[str
 
 
 def _recall_for_message(event: Event, memory: Memory, exchange: Exchange | None) -> dict[str, Any]:
-    session = _require_text(event, "sessionID")
+    session = require_text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
     in_view = memory.sessions.log(session).read_messages_since(memory.sessions.flush(session).state.compacted_bytes)
-    text = _require_text(event, "text")
+    text = require_text(event, "text")
     recalled = recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)
     detector = load_plugin("detectors", "intent")(memory.config)
     if exchange is None or not (find_audience(memory, None).is_user_alone and detector.is_worth_asking(text)):
@@ -144,16 +141,16 @@ def _recall_for_message(event: Event, memory: Memory, exchange: Exchange | None)
 def _call_tool(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     names = [name.removeprefix("memory_") for name in event.get("tools", TOOLS)]
     tools = {tool.name: tool for tool in memory_tools(memory, include=names)}
-    name = _require_text(event, "tool")
+    name = require_text(event, "tool")
     if name not in tools:
         raise InvalidInputError(f"there is no tool {name!r}: there are {', '.join(tools)}")
-    _sync(memory)
+    sync_or_skip(memory)
     return {"output": tools[name](event.get("args") or {})}
 
 
 def _log_idle(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     if _log_messages(event, memory):
-        _sync(memory)  # now, and not while the user waits for an answer to the next message
+        sync_or_skip(memory)  # now, and not while the user waits for an answer to the next message
     return {}
 
 
@@ -161,7 +158,7 @@ def _flush_session(event: Event, memory: Memory, exchange: Exchange | None) -> d
     from openclaw_memory.flush import FlushModel, ModelReply, run_flush  # which loads asyncio
 
     messages = _log_messages(event, memory)
-    flush = memory.sessions.flush(_require_text(event, "sessionID"))
+    flush = memory.sessions.flush(require_text(event, "sessionID"))
     room = event.get("room")
 
     def ask(request: Sequence[Mapping[str, Any]]) -> ModelReply:
@@ -169,24 +166,20 @@ def _flush_session(event: Event, memory: Memory, exchange: Exchange | None) -> d
         reply = _read_reply(exchange(prompt) if exchange else {})
         return ModelReply(reply, reply)
 
-    model = FlushModel(
-        ask=ask,
-        can_call=False,
-        room=room if isinstance(room, int) and room > 0 else None,
-    )
+    model = FlushModel(ask=ask, can_call=False, room=room if isinstance(room, int) and room > 0 else None)
     turn = run_flush(flush, messages, lambda _tool: model, compacting=True) if messages else None
     return {} if turn is None else {"flush": turn.outcome}
 
 
 def _finish_compaction(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
-    memory.sessions.flush(_require_text(event, "sessionID")).record_compaction()
-    _sync(memory)
+    memory.sessions.flush(require_text(event, "sessionID")).record_compaction()
+    sync_or_skip(memory)
     return {}
 
 
 def _end_session(event: Event, memory: Memory, _: Exchange | None) -> dict[str, Any]:
     _log_messages(event, memory)
-    memory.sessions.snapshot(_require_text(event, "sessionID"))
+    memory.sessions.snapshot(require_text(event, "sessionID"))
     return {}
 
 
@@ -214,7 +207,7 @@ def _log_messages(event: Event, memory: Memory) -> list[Mapping[str, Any]]:
             extra = {name: item[name] for name in ("id", "timestamp") if item.get(name) is not None}
             messages.append({**extra, "role": role, "content": [{"type": "text", "text": text}]})
     if messages:
-        memory.sessions.log(_require_text(event, "sessionID")).keep_named(messages)
+        memory.sessions.log(require_text(event, "sessionID")).keep_named(messages)
     return messages
 
 
@@ -225,21 +218,9 @@ def _read_reply(answered: Mapping[str, Any]) -> str:
     return text
 
 
-def _sync(memory: Memory) -> None:
-    with suppress(SyncBusyError):  # another process does it, and the next event finds it done
-        memory.sync(wait=1.0)
-
-
 def _check_objects(value: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise InvalidInputError("the messages of the event are no list of objects")
-    return value
-
-
-def _require_text(event: Event, name: str) -> str:
-    value = event.get(name)
-    if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"the event has no {name!r}: this is no input of the plugin of OpenCode")
     return value
 
 

@@ -81,10 +81,13 @@ def test_a_session_starts_with_the_long_term_memory(host, memory):
     assert f"today's note, memory_append or {memory.workspace.root / 'memory'}{os.sep}20" in said
     assert "What lasts (preferences, decisions, who is who) goes into MEMORY.md." in said
     assert "The harbour is Den Helder." in told(host.event("SessionStart", source="clear"), memory)
+    assert told(host.event("SessionStart", source="resume"), memory) == ""  # it has been told
 
 
-def test_a_session_that_is_resumed_has_been_told(host, memory):
-    assert told(host.event("SessionStart", source="resume"), memory) == ""
+def test_a_session_that_starts_while_another_one_syncs_is_told_the_same(host, memory):
+    said = []
+    memory.sync(progress=lambda _: said.append(told(host.event("SessionStart"), memory)))
+    assert "The harbour is Den Helder." in said[0]
 
 
 def test_what_the_memory_knows_is_recalled_for_a_prompt_within_bounds(host, memory):
@@ -209,14 +212,6 @@ def test_whatever_comes_in_the_host_goes_on_and_the_log_says_why(notes, stdin):
     assert "claude-code: " in SafeFolder.locate_data(notes).read("hooks.log").decode()
 
 
-def test_a_folder_that_is_no_memory_is_left_alone(tmp_path, host, monkeypatch):
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    assert ran(json.dumps(host.event("SessionStart"))) == ""
-    assert not [*folder.iterdir()]
-
-
 def test_a_workspace_that_is_not_there_and_an_option_that_is_unknown_stop_no_host(tmp_path, host):
     said = ran(json.dumps(host.event("SessionStart")), "--workspace", str(tmp_path / "gone"), "--newer-option")
     assert "claude-code: WorkspaceError" in said  # on stderr: there is no folder for the log
@@ -232,6 +227,7 @@ def test_a_hook_works_on_no_workspace_that_is_not_where_it_runs(run, notes, monk
         monkeypatch.chdir(folder)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"hook_event_name": "SessionStart"}')))
         assert run("hook", "claude-code") == (0, "", "")
+    assert not [*(notes / "project").iterdir()]
 
 
 # --- the process in the background
@@ -278,10 +274,8 @@ def test_the_process_that_a_hook_starts_answers_the_next_ones_as_a_hook_alone_do
     prompt = host.event("UserPromptSubmit", prompt="Remember which harbour it is.")
     alone = background.hook(prompt, "openclaw_memory", "hook")
     eventually(background.sockets)
-    assert [file.stat().st_mode & 0o777 for file in (background.home / "hooks", *background.sockets())] == [
-        0o700,
-        0o600,
-    ]
+    modes = [file.stat().st_mode & 0o777 for file in (background.home / "hooks", *background.sockets())]
+    assert modes == [0o700, 0o600]
     with ThreadPoolExecutor(4) as pool:  # as several conversations at once
         assert {alone, background.hook(prompt), *pool.map(background.ask, [prompt] * 8)} == {alone}
     settings = Path(os.environ["XDG_CONFIG_HOME"], "openclaw-memory", "config.toml")
@@ -308,8 +302,12 @@ def test_a_process_that_was_killed_or_is_of_another_version_leaves_the_hook_to_a
     eventually(lambda: background.ask(start))
 
 
-def test_a_process_ends_when_nothing_comes_and_starts_in_no_folder_but_its_own(background):
+def test_hooks_at_the_same_moment_start_one_process_which_ends_when_nothing_comes(background, host):
+    with ThreadPoolExecutor(4) as pool:
+        assert len({*pool.map(background.hook, [host.event("SessionStart")] * 4)}) == 1
+    eventually(background.sockets)
+    (file,) = background.sockets()
+    assert subprocess.run(["pgrep", "-fc", str(file)], stdout=subprocess.PIPE, text=True).stdout == "1\n"  # noqa: PLW1510
     code = "import sys; from openclaw_memory_hooks.background import serve; serve(sys.argv[1], 0.01)"
-    for file in (background.home / "hooks" / "1", background.packages / "2"):
-        assert background.run(["-c", code, str(file)]) == ""
-        assert not file.exists()
+    assert background.run(["-c", code, str(other := file.with_name("1"))]) == ""
+    assert not other.exists()
