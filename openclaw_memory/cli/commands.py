@@ -204,15 +204,16 @@ def get(place: Place, path: str) -> int:
 
 
 @commands.command()
+@click.option("--deep", is_flag=True, help="Also try both kinds of search, and check the whole index.")
 @click.option("--files", "with_files", is_flag=True, help="List each remembered file instead: day, kind, lines, bytes.")
 @with_place
-def status(place: Place, with_files: bool) -> int:
+def status(place: Place, deep: bool, with_files: bool) -> int:
     """Show the state of the index, and its shortcomings.
 
     Example: openclaw-memory status --workspace notes
     """
     with place.open() as memory:
-        state = memory.status() if not with_files else None
+        state = memory.status(deep=deep) if not with_files else None
         items = memory.control.inspect() if with_files else []
     if place.as_json:
         show_json(state or {"items": items})

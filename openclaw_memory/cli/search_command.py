@@ -34,7 +34,6 @@ class _QueryCommand(TextCommand):
     "-n", "--max-results", type=click.IntRange(1, MAX_RESULTS), metavar="N", help="How many results. Default: 6."
 )
 @click.option("--min-score", type=click.FloatRange(0, 1), metavar="X", help="Leave out results that score less.")
-@click.option("--path", multiple=True, metavar="GLOB", help="Only files that match a .gitignore pattern. Repeatable.")
 @click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
 @click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
 @click.option(
@@ -42,8 +41,8 @@ class _QueryCommand(TextCommand):
     "filters",
     multiple=True,
     metavar="NAME=X",
-    help="Only source=memory (notes) or source=sessions (transcripts), files with tags=X, records with type=X, "
-    "key=GLOB, user_id=X or min_confidence=0.5. Repeatable.",
+    help="Only path=GLOB (as in .gitignore), source=memory (notes) or sessions (transcripts), files with tags=X, "
+    "records with type=X, key=GLOB, user_id=X or min_confidence=0.5. Repeatable.",
 )
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.option("--no-sync", is_flag=True, help="Search the index as it is, without looking for changed files.")
@@ -56,7 +55,7 @@ def search(
     filters: tuple[str, ...],
     explain: bool,
     no_sync: bool,
-    **days_and_path: Any,
+    **days: Any,
 ) -> int:
     """Search the notes, and cite the lines that answer.
 
@@ -80,7 +79,7 @@ def search(
             asked_query.text,
             max_results=max_results,
             min_score=min_score,
-            filter={**days_and_path, **_read_filters(filters), **asked_query.filter},
+            filter={**days, **_read_filters(filters), **asked_query.filter},
             options={"explain": explain},
         )
         results = results if asked_query.phrases else keep_strong_results(results, max_results)

@@ -19,7 +19,7 @@ def notes(tmp_path):
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (["--path", "memory/2026-*", "--path", "car.md"], {"Ann", "rattles"}),
+        (["--filter", "path=memory/2026-*", "--filter", "path=car.md"], {"Ann", "rattles"}),
         (["--since", "2026-01-06", "--filter", "tags=car"], {"rattles"}),
         (["--since", "2026-01-05", "--until", "2026-02-01"], {"Ann", "floats"}),
         (["--filter", "tags=#boat", "--filter", "tags=sea"], {"floats"}),
