@@ -150,11 +150,11 @@ def command_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
         "bare Python": lambda _: ["-c", "pass"],
         "import numpy": lambda _: ["-c", "import numpy"],
         "openclaw-memory --help": lambda _: [*COMMAND, "--help"],
-        "openclaw-memory get": lambda _: [*COMMAND, "get", f"memory/{note}#L3-L6", *place],
+        "openclaw-memory show": lambda _: [*COMMAND, "show", f"memory/{note}#L3-L6", *place],
         "openclaw-memory status": lambda _: [*COMMAND, "status", *place],
         "openclaw-memory search": lambda question: [*COMMAND, "search", question, *place],
         "openclaw-memory search --no-sync": lambda question: [*COMMAND, "search", "--no-sync", question, *place],
-        "openclaw-memory append": lambda question: [*COMMAND, "append", question, *place],
+        "openclaw-memory add": lambda question: [*COMMAND, "add", question, *place],
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
     for question in questions(scale.commands + 1):

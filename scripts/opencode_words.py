@@ -40,8 +40,8 @@ with `--workspace PATH` at the end:
 | Tool | Command |
 |---|---|
 | `memory_search` | `openclaw-memory search "When is the launch?"` |
-| `memory_get` | `openclaw-memory get "memory/2026-11-21.md#L3-L9"` |
-| `memory_append` | `openclaw-memory append "Anna moved the launch to Friday."` |
+| `memory_get` | `openclaw-memory show "memory/2026-11-21.md#L3-L9"` |
+| `memory_append` | `openclaw-memory add "Anna moved the launch to Friday."` |
 {tools}"""
 
 TOOL = """

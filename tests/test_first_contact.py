@@ -51,7 +51,7 @@ def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, f
     assert run(*command_in(outcome.out + outcome.err)).code == 0
     found = run("search", "--workspace", vault, "When is the launch?")
     assert (found.code, "Daily/2026-11-21.md#L1" in found.out, ".trash" in found.out) == (0, True, False)
-    assert run("get", "--workspace", vault, "Daily/2026-11-21.md").out.startswith("Anna moved")
+    assert run("show", "--workspace", vault, "Daily/2026-11-21.md").out.startswith("Anna moved")
     assert run("doctor", "--workspace", vault).code == 0
 
 
@@ -113,7 +113,7 @@ OPTIONS = sorted({name for command in COMMANDS.values() for option in command.pa
 OPTIONS = [name for name in OPTIONS if name.startswith("-")]
 
 
-@pytest.mark.parametrize("typed", ["index", "append", "search", "demo", ""])
+@pytest.mark.parametrize("typed", ["index", "add", "search", "demo", ""])
 @pytest.mark.sampled(1)
 def test_an_option_before_its_command_is_told_where_it_belongs(run, typed):
     for option in OPTIONS:

@@ -29,7 +29,7 @@ from openclaw_memory.types.files import format_citation, parse_citation
 
 # The module of each command that is loaded when it is asked for.
 _MODULES = {
-    "search": "search_command", "init": "write_commands", "append": "write_commands",
+    "search": "search_command", "init": "write_commands", "add": "write_commands",
     "forget": "write_commands", "sign": "write_commands", "heartbeat": "upkeep_commands",
     "watch": "upkeep_commands", "config": "upkeep_commands",
 }  # fmt: skip
@@ -178,12 +178,12 @@ def index(place: Place, force: bool) -> int:
 @commands.command()
 @click.argument("path")
 @with_place
-def get(place: Place, path: str) -> int:
+def show(place: Place, path: str) -> int:
     """Show a note, or some of its lines.
 
     PATH is a file in the workspace, or a citation as `search` prints it: PATH#L3-L4.
 
-    Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
+    Example: openclaw-memory show --workspace notes "MEMORY.md#L3-L4"
     """
     from openclaw_memory.text.redaction import explain_masks
 

@@ -80,7 +80,7 @@ def init(workspace: str | None, all_markdown: bool | None, as_json: bool) -> int
     if vault is not None:
         click.echo(f"a vault of {vault.program}: notes of days are {clean(journal)}")
     files = "1 file" if count == 1 else f"{count:,} files" if count else "no file yet"
-    command = 'search{} "a question"' if count else 'append{} "a note"'
+    command = 'search{} "a question"' if count else 'add{} "a note"'
     click.echo(f"{files} to search: openclaw-memory {command.format(place.options)}")
     left_out = (f"{clean(file.path)} is left out: {file.reason}" for file in scan.skipped[:_MOST_NAMED])
     for note in (*notices, *left_out, *filter(None, [advice])):
@@ -98,13 +98,13 @@ class _NoteCommand(options.TextCommand):
 @click.argument("text", nargs=-1, required=True)
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @options.with_place
-def append(place: options.Place, text: tuple[str, ...], date: str | None) -> int:
+def add(place: options.Place, text: tuple[str, ...], date: str | None) -> int:
     """Add a note to the file of a day, and index it.
 
     TEXT is the note, in Markdown; several words are joined. `-` reads it from standard input. Put a text that begins
     with a dash and no space last, after `--`.
 
-    Example: openclaw-memory append --workspace notes "Anna moved the launch."
+    Example: openclaw-memory add --workspace notes "Anna moved the launch."
     """
     note, code = place.get_text(text), 0
     with place.open() as memory:

@@ -238,7 +238,7 @@ def _count_plain(workspace: Workspace, scan: Scan) -> str | None:
     """Return how many notes of the workspace are not encrypted, if new ones are."""
     plain = (file.path for file in scan.files if file.source == "memory" and not file.path.endswith(SUFFIX))
     count = sum(split_below(path, ".") is not None for path in plain) if workspace.files.codec.is_sealing("note") else 0
-    return f"{count:,} notes are not encrypted, as new ones are: `openclaw-memory encrypt` does it" if count else None
+    return f"plain notes, though new ones are encrypted: {count:,}; run `openclaw-memory encrypt`" if count else None
 
 
 def _find_last_error(service: IndexService, store: Store, last_sync: SyncRecord | None) -> SyncFailure | None:

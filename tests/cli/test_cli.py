@@ -94,7 +94,7 @@ def test_a_search_by_keywords_where_vectors_were_wanted_says_why(run, notes):
 
 def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"First line.\nSecond line.\n")))
-    assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
+    assert run("add", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
     assert "First line.\nSecond line.\n" in (notes / "memory" / "2026-03-01.md").read_text()
 
 
@@ -111,7 +111,7 @@ def test_init_names_what_is_left_out(run, tmp_path):
 
 def test_a_mask_is_said_to_be_one(run, tmp_path):
     (tmp_path / "MEMORY.md").write_text(f"Deploy with ghp_{'a1B2' * 9}.\n")
-    for words in (("get", "MEMORY.md"), ("search", "how to deploy")):
+    for words in (("show", "MEMORY.md"), ("search", "how to deploy")):
         shown = run(*words, "--workspace", str(tmp_path))
         assert "ghp_a1…a1B2" in shown.out
         assert "ghp_a1…a1B2 is a secret, masked: to see its line, open the file in an editor" in shown.err
@@ -129,7 +129,7 @@ def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
     assert outcome.code == 2
     (tmp_path / "all").mkdir()
     outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
-    assert f'no file yet to search: openclaw-memory append --workspace {tmp_path}/all "a note"' in outcome.out
+    assert f'no file yet to search: openclaw-memory add --workspace {tmp_path}/all "a note"' in outcome.out
 
 
 # --- wrong use
@@ -141,12 +141,12 @@ def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
         (["serach", "x"], "did you mean 'search'", "UsageError"),
         (["search", "--explai", "x"], "Did you mean '--explain'", "UsageError"),
         (["search", "--max-results", "0", "x"], "'--max-results': 0 is not in the range 1<=x<=1000", "UsageError"),
-        (["get", "MEMORY.md#L9-L3"], "'MEMORY.md#L9-L3' ends before it begins: write L3-L9", "InvalidInputError"),
-        (["append", "caf\udce9"], "TEXT is not UTF-8 at character 4", "UsageError"),
+        (["show", "MEMORY.md#L9-L3"], "'MEMORY.md#L9-L3' ends before it begins: write L3-L9", "InvalidInputError"),
+        (["add", "caf\udce9"], "TEXT is not UTF-8 at character 4", "UsageError"),
         (["search", "--min-score", "1.5", "x"], "--min-score", "UsageError"),
-        (["get", "../secret.md"], "secret.md", "PathNotAllowedError"),
-        (["get", "memory/none.md"], "memory/none.md", "NotFoundError"),
-        (["append", "--date", "yesterday", "x"], "yesterday", "InvalidInputError"),
+        (["show", "../secret.md"], "secret.md", "PathNotAllowedError"),
+        (["show", "memory/none.md"], "memory/none.md", "NotFoundError"),
+        (["add", "--date", "yesterday", "x"], "yesterday", "InvalidInputError"),
         (["status", "--config", "none.toml"], "none.toml does not exist", "ConfigError"),
         (["status", "--workspace", "none"], "none", "WorkspaceError"),
         (["search", "--agent", "../x", "x"], "../x", "ConfigError"),

@@ -30,7 +30,7 @@ def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behi
 
 
 def test_what_was_appended_is_indexed_at_once(run, notes):
-    added = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
+    added = run("add", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
     assert "memory/2026-03-01.md#L" in added.out
     found = run("search", "--workspace", notes, "--no-sync", "When does the ferry leave?")
     assert "memory/2026-03-01.md" in found.out
@@ -44,7 +44,7 @@ def test_an_index_that_cannot_follow_the_files_still_answers_and_says_why(run, n
         raise EmbedderError("the line is dead")
 
     monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
-    added = run("append", "--workspace", notes, "The ferry leaves at seven.")
+    added = run("add", "--workspace", notes, "The ferry leaves at seven.")
     assert (added.code, added.err.count("the line is dead")) == (0, 1)
     found = run("search", "--workspace", notes, "boiler")
     assert "household.md" in found.out

@@ -16,9 +16,9 @@ COMMANDS = {
     "search": ["search", "boiler"],
     "search as JSON": ["search", "--json", "boiler"],
     "status": ["status"],
-    "get": ["get", "memory/household.md"],
+    "show": ["show", "memory/household.md"],
     "doctor": ["doctor"],
-    "an error as JSON": ["get", "--json", "memory/none.md"],
+    "an error as JSON": ["show", "--json", "memory/none.md"],
     "help": ["status", "--help"],
 }
 

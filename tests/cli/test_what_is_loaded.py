@@ -64,7 +64,7 @@ def load(*arguments):
         pytest.param(["index"], STATE | WRITING | {"numpy", "sqlite_vec"}, marks=pytest.mark.nightly),
         pytest.param(["status"], {"numpy"}, marks=pytest.mark.nightly),
         pytest.param(
-            ["get", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}, marks=pytest.mark.nightly
+            ["show", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}, marks=pytest.mark.nightly
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -199,8 +199,8 @@ def commands(memory: Memory) -> Shown:
     place = ["--workspace", str(memory.workspace.root)]
     for line in (
         ["index"], ["index", "--force"], ["status"], ["status", "--deep"], ["doctor"], ["search", hostile.QUESTIONS[1], "-n", "50", "--min-score", "0"],
-        ["search", hostile.QUESTIONS[1], "--explain"], ["search", hostile.QUESTIONS[1], "--json"], ["get", "memory/honest.md"], ["get", "../private/secret.md"], ["get", "memory/a.md"],
-        ["append", "A line for later."], ["status", "--json"], ["doctor", "--json"],
+        ["search", hostile.QUESTIONS[1], "--explain"], ["search", hostile.QUESTIONS[1], "--json"], ["show", "memory/honest.md"], ["show", "../private/secret.md"], ["show", "memory/a.md"],
+        ["add", "A line for later."], ["status", "--json"], ["doctor", "--json"],
         ["init"], ["watch", "--for", "0.01"],
     ):  # fmt: skip
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):

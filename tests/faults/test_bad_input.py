@@ -161,9 +161,7 @@ def test_an_unreadable_file_is_reported_and_the_others_are_found(run, notes, mon
         assert "memory/household.md" in memory.sync().added
 
 
-@pytest.mark.parametrize(
-    "command", [["search", "boiler"], ["index"], ["status"], ["get", "MEMORY.md"], ["append", "x"]]
-)
+@pytest.mark.parametrize("command", [["search", "boiler"], ["index"], ["status"], ["show", "MEMORY.md"], ["add", "x"]])
 def test_a_workspace_that_may_not_be_looked_into_is_named(run, notes, monkeypatch, command):
     def refused(call: Any) -> Any:
         def refuse(path: Any, *arguments: Any, **options: Any) -> Any:

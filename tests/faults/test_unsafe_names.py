@@ -103,7 +103,7 @@ def everything_shown(memory, caplog, capsys):
         yield from (str(caught.value), repr(caught.value), f"{caught.value}")
         logging.getLogger("openclaw_memory").warning("%s", caught.value)
     yield caplog.text
-    for options in (["search", "zebra", "--min-score", "0"], ["status"], ["index"], ["doctor"], ["get", TURNED]):
+    for options in (["search", "zebra", "--min-score", "0"], ["status"], ["index"], ["doctor"], ["show", TURNED]):
         for more in ([], ["--json"]):
             with contextlib.suppress(SystemExit):
                 main([*options, "--workspace", str(memory.workspace.root), *more])

@@ -27,9 +27,9 @@ def run(tmp_path):
 
 @pytest.fixture
 def used(run):
-    run("append", "Anna moved the launch to Friday.")
+    run("add", "Anna moved the launch to Friday.")
     run("search", "launch")
-    run("get", "memory/nothing.md")
+    run("show", "memory/nothing.md")
     return run
 
 
@@ -40,7 +40,7 @@ def log(tmp_path):
 def test_entries_are_shown_newest_first(used):
     rows = used("audit").output.splitlines()
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
-    assert rows[0].split()[2:] == ["cli:get", "get", "NotFoundError"]
+    assert rows[0].split()[2:] == ["cli:show", "get", "NotFoundError"]
     assert rows[1].split()[2:4] == ["cli:search", "search"]
     assert rows[1].split()[4].startswith("memory/")
     assert len(used("audit", "-n", "1").output.splitlines()) == 1

@@ -129,7 +129,7 @@ def test_each_new_note_is_encrypted_where_the_settings_say_so(folder):
         for level in ("high", "low"):
             memory.records.remember("fact", "tea", "The tea is secret.", sensitivity=level)
         assert holding(folder, b"tea is secret") == []
-        assert "1 notes are not encrypted, as new ones are" in "\n".join(memory.status().notices)
+        assert "though new ones are encrypted: 1;" in "\n".join(memory.status().notices)
 
 
 # --- never in the open ---------------------------------------------------------------------------------------------
