@@ -104,6 +104,6 @@ def test_the_cells_of_the_guide_to_jupyter_run(tmp_path):
     cells = [nbformat.v4.new_code_cell(block.rstrip(), id=f"cell-{number}") for number, block in enumerate(blocks)]
     run = runs.execute(nbformat.v4.new_notebook(cells=cells), tmp_path)
     assert not kinds_of(run) & {"error", "stderr"}
-    (answers,) = [cell for cell in run.cells if cell.source.startswith("%memory ")]
+    (answers,) = [cell for cell in run.cells if "\n%memory " in cell.source]
     assert "memory/2026-11-21.md#L3-L4" in answers.outputs[0].data["text/html"]
     assert "final count is due" in (tmp_path / "notes/memory/2026-11-22.md").read_text(encoding="utf-8")
