@@ -92,7 +92,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "tool memory_search": lambda at, it: at.tool("memory_search", query=it.words),
     "tool memory_get": lambda at, it: at.tool("memory_get", path=it.path),
     "command search": lambda at, it: [at.command("search", it.words, "-n", "50", how) for how in ("--explain", "--json")],
-    "command get": lambda at, it: at.command("get", it.path),
+    "command show": lambda at, it: at.command("show", it.path),
     "command status": lambda at, _: [at.command("status", "--deep"), at.command("doctor")],
     "command hook": lambda at, it: [told_by_claude_code(at, name, [it.words]) for name in ("SessionStart", "UserPromptSubmit")],
     "command hook, of OpenCode": lambda at, it: [
